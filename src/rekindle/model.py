@@ -1,0 +1,149 @@
+"""What a checkpoint is, to everyone: frozen facts about a moment, and the state loaded when it is asked for."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from .errors import InvalidInputError
+
+KINDS = ("step", "manual", "routine", "pre_operation", "recovery", "phase")
+MAIN = "main"
+MAX_ID_BYTES = 512
+
+_LAZY = ("collected_fields", "required_fields", "context_summary", "state")
+_ID = re.compile(r"chk_([1-9][0-9]{0,9})-([a-z2-7]{8})([a-z2-7]{6})")
+
+
+@dataclass(eq=False)
+class Checkpoint:
+    """One immutable record: a state, its parent, and what is known about the moment.
+
+    In answers of a store, `state` and the fields beside it load on first access. `to_dict()` is JSON-safe.
+    """
+
+    id: str
+    agent_id: str
+    agent_type: str = ""
+    user_id: str = "local"
+    status: str = ""
+    collected_fields: dict[str, Any] = field(default_factory=dict)
+    required_fields: list[Any] = field(default_factory=list)
+    context_summary: Any = field(default_factory=str)
+    parent_checkpoint_id: str | None = None
+    timestamp: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    metadata: dict[str, Any] = field(default_factory=dict)
+    state: Any = field(default_factory=dict)
+    kind: str = "manual"
+    label: str | None = None
+    seq: int = 0
+    branch: str = MAIN
+    size: int = 0
+    digest: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        # reached only for a field that is not set yet: a checkpoint from a list, whose state is still in the store
+        load = self.__dict__.get("_load")
+        if name not in _LAZY or load is None:
+            raise AttributeError(f"a checkpoint has no {name!r}")
+        self.__dict__.update(load())
+        return self.__dict__[name]
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, Checkpoint) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.user_id, self.id))
+
+    def __repr__(self) -> str:
+        label = f" {self.label!r}" if self.label else ""
+        at = self.timestamp.strftime("%Y-%m-%d %H:%M:%S")
+        return f"<Checkpoint {self.id} {self.agent_id!r}@{self.seq} on {self.branch}, {self.kind}{label}, {at}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON can carry it: what JSON has no word for is tagged, and comes back as it was."""
+        from .state.plain import to_plain
+
+        return {
+            "id": self.id,
+            "agent_id": self.agent_id,
+            "agent_type": self.agent_type,
+            "user_id": self.user_id,
+            "status": self.status,
+            "collected_fields": to_plain(self.collected_fields),
+            "required_fields": to_plain(self.required_fields),
+            "context_summary": to_plain(self.context_summary),
+            "parent_checkpoint_id": self.parent_checkpoint_id,
+            "timestamp": self.timestamp.isoformat(),
+            "metadata": to_plain(self.metadata),
+            "state": to_plain(self.state),
+            **self.facts(),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """The fields a listing shows beside the contract's, none of which loads the state."""
+        names = ("kind", "label", "seq", "branch", "size", "digest")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Checkpoint:
+        from .state.plain import from_plain
+
+        known = dict(data)
+        for name in ("collected_fields", "required_fields", "context_summary", "metadata", "state"):
+            if name in known:
+                known[name] = from_plain(known[name])
+        stamp = known.get("timestamp")
+        if isinstance(stamp, str):
+            known["timestamp"] = datetime.fromisoformat(stamp)
+        if unknown := set(known) - set(cls.__dataclass_fields__):
+            raise InvalidInputError("bad-checkpoint", f"a checkpoint has no field {sorted(unknown)[0]!r}")
+        return cls(**known)
+
+
+def lazy(load: Callable[[], Mapping[str, Any]], **facts: Any) -> Checkpoint:
+    """A checkpoint whose state `load` brings when it is first asked for."""
+    checkpoint = Checkpoint.__new__(Checkpoint)
+    checkpoint.__dict__.update(facts)
+    checkpoint.__dict__["_load"] = load
+    return checkpoint
+
+
+def _base32(data: bytes, size: int) -> str:
+    return base64.b32encode(data).decode().lower()[:size]
+
+
+def checkpoint_id(seq: int, agent_tag: str, link: bytes) -> str:
+    """`chk_42-k3v9t2m8q4dx`: the 42nd record, of the agent with that tag, with that content."""
+    return f"chk_{seq}-{agent_tag}{_base32(link, 6)}"
+
+
+def agent_tag(digest: bytes) -> str:
+    return _base32(digest, 8)
+
+
+def parse_id(text: str) -> tuple[int, str, str] | None:
+    """(seq, agent tag, link's beginning) of an id of ours; None for any other text."""
+    match = _ID.fullmatch(text)
+    return (int(match[1]), match[2], match[3]) if match else None
+
+
+def check_name(text: object, what: str) -> str:
+    """An id of a user, agent, branch or tag: text up to 512 bytes without control characters."""
+    if not isinstance(text, str) or not text:
+        raise InvalidInputError("bad-name", f"{what} must be a non-empty text, not {text!r}")
+    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in text):
+        raise InvalidInputError("bad-name", f"{what} {text!r} has a control character")
+    if len(text.encode()) > MAX_ID_BYTES:
+        raise InvalidInputError("bad-name", f"{what} {text[:40]!r}… is longer than {MAX_ID_BYTES} bytes")
+    return text
+
+
+def check_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise InvalidInputError("bad-kind", f"there is no kind {kind!r}", hint="one of " + ", ".join(KINDS))
+    return kind

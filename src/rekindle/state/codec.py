@@ -1,0 +1,351 @@
+"""Plain values <-> bytes: MessagePack, data only.
+
+What MessagePack has no word for travels as an extension type with a code of ours. The encoder is strict: a tuple
+is never written as a list, a subclass never as its base, so that what comes back is equal and of the same type.
+Reading builds nothing but the types listed here and those registered by name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path, PosixPath, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import ormsgpack
+from ormsgpack import Ext
+
+from ..errors import CorruptDataError, InvalidInputError, RekindleError
+from .registry import Opaque, build, entry_for, numpy_loaded, require_numpy, unregistered, unsavable
+from .tracked import TrackedDict, TrackedList, tracked
+
+# Codes are stored: never renumber, only add.
+TUPLE, SET, FROZENSET, BIG_INT, WILD_STR, MAP, DATETIME, DATE, TIME, TIMEDELTA = range(1, 11)
+UUID_, DECIMAL, PATH, COMPLEX, OBJECT, ARRAY, SCALAR, TRACKED, ORDERED, DEQUE = range(11, 21)
+COUNTER, RANGE, FRACTION, BYTEARRAY, ELLIPSIS = range(21, 26)
+
+MAX_DEPTH = 200
+_OPTIONS = (
+    ormsgpack.OPT_PASSTHROUGH_BIG_INT
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+)
+_packb = ormsgpack.packb
+
+
+def pack(value: Any, *, tracks: bool = True) -> bytes:
+    """A value as bytes; equal values of equal types give equal bytes (sets are sorted, dict order counts).
+
+    `tracks=False` writes tracked containers as plain ones: inside a tracked container they are understood.
+    """
+    try:
+        return _packb(value, _extend if tracks else _extend_inside, _OPTIONS)
+    except (TypeError, RekindleError):
+        # rare: a lone surrogate, a key that is not a str, a type nobody registered. Say where, or write it out.
+        return _packb(_spell_out(value, "", 0, tracks), _extend, _OPTIONS)
+
+
+def unpack(data: bytes, *, opaque: bool = False) -> Any:
+    """The value of bytes that `pack` wrote. With `opaque`, unregistered types come back as `Opaque` data."""
+    failed: list[RekindleError] = []
+    depth = 0
+
+    def hook(code: int, payload: bytes) -> Any:
+        nonlocal depth
+        if failed:
+            return None
+        depth += 1
+        try:
+            if depth > MAX_DEPTH:
+                raise CorruptDataError("too-deep", f"extension values nested more than {MAX_DEPTH} deep")
+            return _revive(code, payload, lambda b: ormsgpack.unpackb(b, ext_hook=hook), opaque)
+        except RekindleError as e:
+            failed.append(e)
+        except Exception as e:
+            failed.append(CorruptDataError("bad-value", f"extension {code} holds no such value: {e!r}"))
+        finally:
+            depth -= 1
+
+    try:
+        value = ormsgpack.unpackb(data, ext_hook=hook)
+    except (ValueError, RecursionError) as e:
+        raise failed[0] if failed else CorruptDataError("bad-encoding", f"not a value: {e}") from e
+    if failed:
+        raise failed[0]
+    return value
+
+
+def _sorted_items(value: Any) -> bytes:
+    items = sorted(pack(v) for v in value)
+    return _header(len(items)) + b"".join(items)
+
+
+def _header(n: int) -> bytes:
+    """MessagePack's array header."""
+    return bytes((0x90 | n,)) if n < 16 else b"\xdc" + n.to_bytes(2) if n < 65536 else b"\xdd" + n.to_bytes(4)
+
+
+def map_header(n: int) -> bytes:
+    return bytes((0x80 | n,)) if n < 16 else b"\xde" + n.to_bytes(2) if n < 65536 else b"\xdf" + n.to_bytes(4)
+
+
+array_header = _header
+
+
+def header_size(n: int) -> int:
+    """How many bytes the header of an array or map of n elements takes."""
+    return 1 if n < 16 else 3 if n < 65536 else 5
+
+
+def _pack_path(value: PurePath) -> Ext:
+    flavour = "path" if isinstance(value, Path) else "windows" if isinstance(value, PureWindowsPath) else "posix"
+    return Ext(PATH, _packb([flavour, str(value)]))
+
+
+def _pack_zone(zone: dt.tzinfo | None) -> Any:
+    if zone is None:
+        return None
+    if isinstance(zone, ZoneInfo) and zone.key:
+        return zone.key
+    if type(zone) is dt.timezone:
+        offset = zone.utcoffset(None)
+        name = zone.tzname(None)
+        plain = dt.timezone(offset)
+        return [offset // dt.timedelta(microseconds=1), None if name == plain.tzname(None) else name]
+    raise InvalidInputError(
+        "zone-unknown",
+        f"the time zone {zone!r} has no name that could be stored",
+        hint="use datetime.timezone or zoneinfo.ZoneInfo(key)",
+    )
+
+
+def _zone(stored: Any) -> dt.tzinfo | None:
+    if stored is None:
+        return None
+    if isinstance(stored, str):
+        return ZoneInfo(stored)
+    micros, name = stored
+    offset = dt.timedelta(microseconds=micros)
+    return dt.timezone.utc if not micros and name is None else dt.timezone(offset, *([name] if name else []))
+
+
+def _pack_datetime(v: dt.datetime) -> Ext:
+    at = [v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.fold]
+    return Ext(DATETIME, _packb([*at, _pack_zone(v.tzinfo)]))
+
+
+def _pack_time(v: dt.time) -> Ext:
+    return Ext(TIME, _packb([v.hour, v.minute, v.second, v.microsecond, v.fold, _pack_zone(v.tzinfo)]))
+
+
+def _pack_int(v: int) -> Ext:
+    return Ext(BIG_INT, v.to_bytes(v.bit_length() // 8 + 1, "little", signed=True))
+
+
+_WRITERS: dict[type, Callable[[Any], Ext]] = {
+    tuple: lambda v: Ext(TUPLE, pack(list(v))),
+    set: lambda v: Ext(SET, _sorted_items(v)),
+    frozenset: lambda v: Ext(FROZENSET, _sorted_items(v)),
+    int: _pack_int,
+    dt.datetime: _pack_datetime,
+    dt.date: lambda v: Ext(DATE, _packb([v.year, v.month, v.day])),
+    dt.time: _pack_time,
+    dt.timedelta: lambda v: Ext(TIMEDELTA, _packb([v.days, v.seconds, v.microseconds])),
+    UUID: lambda v: Ext(UUID_, v.bytes),
+    Decimal: lambda v: Ext(DECIMAL, str(v).encode()),
+    PurePosixPath: _pack_path,
+    PureWindowsPath: _pack_path,
+    type(Path()): _pack_path,
+    complex: lambda v: Ext(COMPLEX, _packb([v.real, v.imag])),
+    OrderedDict: lambda v: Ext(ORDERED, pack([list(p) for p in v.items()])),
+    deque: lambda v: Ext(DEQUE, pack([v.maxlen, list(v)])),
+    Counter: lambda v: Ext(COUNTER, pack([list(p) for p in v.items()])),
+    range: lambda v: Ext(RANGE, pack([v.start, v.stop, v.step])),
+    Fraction: lambda v: Ext(FRACTION, str(v).encode()),
+    bytearray: lambda v: Ext(BYTEARRAY, bytes(v)),
+    type(...): lambda v: Ext(ELLIPSIS, b""),
+    TrackedList: lambda v: Ext(TRACKED, pack(list(v), tracks=False)),
+    TrackedDict: lambda v: Ext(TRACKED, pack(dict(v), tracks=False)),
+    Opaque: lambda v: Ext(OBJECT, pack([v.name, v.version, v.data])),
+}
+
+
+def _extend(value: Any) -> Any:
+    """What to write for a value MessagePack has no exact word for."""
+    write = _WRITERS.get(type(value))
+    if write is not None:
+        return write(value)
+    entry = entry_for(type(value))
+    if entry is not None:
+        return Ext(OBJECT, pack([entry.name, entry.version, entry.dump(value)]))
+    numpy = numpy_loaded()
+    if numpy is not None and type(value).__module__ == "numpy":
+        return _pack_numpy(numpy, value)
+    raise unsavable(value, "")
+
+
+def _extend_inside(value: Any) -> Any:
+    if type(value) is TrackedDict:
+        return dict(value)
+    return list(value) if type(value) is TrackedList else _extend(value)
+
+
+def _pack_numpy(numpy: Any, value: Any) -> Ext:
+    if isinstance(value, numpy.ndarray) and type(value) is numpy.ndarray and not value.dtype.hasobject:
+        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        meta = [_dtype_text(value.dtype), list(value.shape), order, value.tobytes(order)]
+        return Ext(ARRAY, pack(meta))
+    if isinstance(value, numpy.generic) and not value.dtype.hasobject:
+        return Ext(SCALAR, pack([_dtype_text(value.dtype), value.tobytes()]))
+    raise unsavable(value, "")
+
+
+def _dtype_text(dtype: Any) -> Any:
+    return dtype.str if dtype.names is None else [list(field) for field in dtype.descr]
+
+
+def _dtype(numpy: Any, stored: Any) -> Any:
+    fields = stored if isinstance(stored, str) else [tuple(tuple(x) if isinstance(x, list) else x for x in f) for f in stored]
+    dtype = numpy.dtype(fields)
+    if dtype.hasobject:
+        raise CorruptDataError("bad-value", "an array of Python objects is never stored")
+    return dtype
+
+
+def _spell_out(value: Any, where: str, depth: int, tracks: bool) -> Any:
+    """The value with everything MessagePack's encoder refuses outright already written as extensions."""
+    if depth > MAX_DEPTH:
+        raise InvalidInputError(
+            "too-deep", f"the state is nested more than {MAX_DEPTH} deep at {where[:80]}…", hint="is it cyclic?"
+        )
+    t = type(value)
+    if t is str:
+        return _spell_str(value)
+    if t is list or t is TrackedList:
+        plain = [_spell_out(v, f"{where}[{i}]", depth + 1, tracks) for i, v in enumerate(value)]
+        return Ext(TRACKED, _packb(plain, _extend, _OPTIONS)) if tracks and t is TrackedList else plain
+    if t is dict or t is TrackedDict:
+        out = _spell_dict(value, where, depth, tracks)
+        return Ext(TRACKED, _packb(out, _extend, _OPTIONS)) if tracks and t is TrackedDict else out
+    if t is tuple:
+        spelled = [_spell_out(v, f"{where}[{i}]", depth + 1, True) for i, v in enumerate(value)]
+        return Ext(TUPLE, _packb(spelled, _extend, _OPTIONS))
+    if t is set or t is frozenset:
+        items = sorted(_packb(_spell_out(v, f"{where}{{…}}", depth + 1, True), _extend, _OPTIONS) for v in value)
+        return Ext(SET if t is set else FROZENSET, _header(len(items)) + b"".join(items))
+    if value is None or t in (bool, int, float, bytes, Ext):
+        return value
+    try:
+        return _extend(value)
+    except InvalidInputError as e:
+        raise (unsavable(value, where.lstrip(".")) if e.code == "type-unregistered" and where and entry_for(t) is None else e) from None
+
+
+def _spell_dict(value: Any, where: str, depth: int, tracks: bool) -> Any:
+    plain = {}
+    for k, v in value.items():
+        at = f"{where}.{k}" if isinstance(k, str) else f"{where}[{k!r}]"
+        plain[k] = _spell_out(v, at, depth + 1, tracks)
+    if all(type(k) is str and not _is_wild(k) for k in plain):
+        return plain
+    pairs = [x for k, v in plain.items() for x in (_spell_out(k, f"{where} (a key)", depth + 1, tracks), v)]
+    return Ext(MAP, _packb(pairs, _extend, _OPTIONS))
+
+
+def _is_wild(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _spell_str(text: str) -> Any:
+    return Ext(WILD_STR, text.encode("utf-8", "surrogatepass")) if _is_wild(text) else text
+
+
+def _pairs(flat: list[Any]) -> dict[Any, Any]:
+    if len(flat) % 2:
+        raise CorruptDataError("bad-value", "a map with a key and no value")
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _revive_path(flavour: str, text: str) -> PurePath:
+    if flavour == "path" and sys.platform != "win32":
+        return PosixPath(text)
+    return Path(text) if flavour == "path" else PureWindowsPath(text) if flavour == "windows" else PurePosixPath(text)
+
+
+def _revive_array(stored: list[Any]) -> Any:
+    text, shape, order, data = stored
+    numpy = require_numpy()
+    return numpy.frombuffer(bytearray(data), dtype=_dtype(numpy, text)).reshape(shape, order=order)
+
+
+def _revive_scalar(stored: list[Any]) -> Any:
+    numpy = require_numpy()
+    return numpy.frombuffer(stored[1], dtype=_dtype(numpy, stored[0]))[0]
+
+
+def _revive_object(stored: list[Any], opaque: bool) -> Any:
+    name, version, data = stored
+    if opaque:
+        return Opaque(name, version, data)
+    return build(name, version, data)
+
+
+_READERS: dict[int, Callable[[Any], Any]] = {
+    TUPLE: tuple,
+    SET: set,
+    FROZENSET: frozenset,
+    MAP: _pairs,
+    DATETIME: lambda v: dt.datetime(*v[:7], fold=v[7], tzinfo=_zone(v[8])),
+    DATE: lambda v: dt.date(*v),
+    TIME: lambda v: dt.time(*v[:4], fold=v[4], tzinfo=_zone(v[5])),
+    TIMEDELTA: lambda v: dt.timedelta(*v),
+    PATH: lambda v: _revive_path(*v),
+    COMPLEX: lambda v: complex(*v),
+    ARRAY: _revive_array,
+    SCALAR: _revive_scalar,
+    TRACKED: tracked,
+    ORDERED: OrderedDict,
+    DEQUE: lambda v: deque(v[1], v[0]),
+    COUNTER: lambda v: Counter(dict(v)),
+    RANGE: lambda v: range(*v),
+}
+_RAW_READERS: dict[int, Callable[[bytes], Any]] = {
+    BIG_INT: lambda b: int.from_bytes(b, "little", signed=True),
+    WILD_STR: lambda b: b.decode("utf-8", "surrogatepass"),
+    UUID_: lambda b: UUID(bytes=b),
+    DECIMAL: lambda b: Decimal(b.decode()),
+    FRACTION: lambda b: Fraction(b.decode()),
+    BYTEARRAY: bytearray,
+    ELLIPSIS: lambda b: ...,
+}
+
+
+def _revive(code: int, payload: bytes, inner: Callable[[bytes], Any], opaque: bool) -> Any:
+    raw = _RAW_READERS.get(code)
+    if raw is not None:
+        return raw(payload)
+    if code == OBJECT:
+        return _revive_object(inner(payload), opaque)
+    read = _READERS.get(code)
+    if read is None:
+        raise CorruptDataError(
+            "unknown-value", f"extension type {code} is not known to this version", hint="a newer rekindle wrote it"
+        )
+    return read(inner(payload))
+
+
+__all__ = ["Opaque", "array_header", "header_size", "map_header", "pack", "unpack", "unregistered"]

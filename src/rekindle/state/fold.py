@@ -1,0 +1,68 @@
+"""Indexes over a node's items, so that what a save writes of a list of any length is O(log n)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .cut import fold_closes
+from .tree import Child, Hasher, Index, Item, Place, Run
+
+FEW = 3
+"""So many items need no index."""
+
+
+def fold(
+    items: Sequence[Run | Child],
+    old: Sequence[list[Index]],
+    same: int,
+    hasher: Hasher,
+    put: Callable[[Sequence[Item]], Place],
+) -> tuple[list[Item], list[list[Index]]]:
+    """(top, levels) over items of which the first `same` are those that `old` levels were made over.
+
+    An index that stays is reused; a new one is written by `put`. The last item is the one that grows: it stays
+    outside, so that appending rewrites no index.
+    """
+    tops: list[list[Item]] = []
+    levels: list[list[Index]] = []
+    layer: Sequence[Item] = items
+    while len(layer) > FEW:
+        level = len(levels)
+        kept, covered = _kept(old[level] if level < len(old) else [], same)
+        made = list(kept)
+        end = len(layer) - 1
+        start = at = covered
+        while at < end:
+            at += 1
+            if fold_closes(_digest(layer[at - 1]), at - start):
+                made.append(_index(layer[start:at], level + 1, hasher, put))
+                start = at
+        tops.append(list(layer[start:]))
+        if not made:
+            layer = []
+            break
+        levels.append(made)
+        layer, same = made, len(kept)
+    tops.append(list(layer))
+    return [item for part in reversed(tops) for item in part], levels
+
+
+def _kept(old: list[Index], same: int) -> tuple[list[Index], int]:
+    """The old indexes whose items are all among the first `same`, and how many items these are."""
+    covered = 0
+    for i, index in enumerate(old):
+        if covered + len(index.items) > same:
+            return old[:i], covered
+        covered += len(index.items)
+    return old, covered
+
+
+def _digest(item: Item) -> bytes:
+    return item.node.digest if isinstance(item, Child) else item.digest
+
+
+def _index(items: Sequence[Item], level: int, hasher: Hasher, put: Callable[[Sequence[Item]], Place]) -> Index:
+    held = list(items)
+    size = sum(item.node.size if isinstance(item, Child) else item.size for item in held)
+    count = sum(item.count for item in held)
+    return Index(hasher.items(held), level, count, size, put(held), held)

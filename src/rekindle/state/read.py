@@ -1,0 +1,268 @@
+"""Nodes -> values: fetch what a state names, check every run against its hash, decode.
+
+Neighbouring runs are joined and decoded in one call, so a restore costs little more than decoding the plain bytes.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import CorruptDataError
+from . import codec, slots
+from .registry import Opaque, build
+from .tracked import tracked
+from .tree import Child, Hasher, Index, Item, Kind, Node, Place, Run, item_from
+
+Fetch = Callable[[Sequence[Place]], list[list[bytes]]]
+"""Places -> for each the slots that lie there. A place nobody holds any more is CorruptDataError."""
+
+_BATCH = 4 << 20
+_gc_lock = threading.Lock()
+_gc_quiet = 0
+_gc_was_on = False
+
+
+@contextmanager
+def quiet_gc() -> Iterator[None]:
+    """Decoding makes many objects and no cycles: the cyclic collector would look through them all for nothing."""
+    global _gc_quiet, _gc_was_on
+    with _gc_lock:
+        if _gc_quiet == 0:
+            _gc_was_on = gc.isenabled()
+            gc.disable()
+        _gc_quiet += 1
+    try:
+        yield
+    finally:
+        with _gc_lock:
+            _gc_quiet -= 1
+            if _gc_quiet == 0 and _gc_was_on:
+                gc.enable()
+
+
+class Reader:
+    """Reads states of one agent. `opaque`: values of unregistered types come as `Opaque` instead of an error."""
+
+    def __init__(self, fetch: Fetch, hasher: Hasher, *, opaque: bool = False) -> None:
+        self._fetch = fetch
+        self._hasher = hasher
+        self._opaque = opaque
+
+    def value(self, node: Node) -> Any:
+        with quiet_gc():
+            return self._value(node)
+
+    def _value(self, node: Node) -> Any:
+        kind = node.kind
+        items = self.items(node)
+        if kind == Kind.LEAF:
+            return self._unpack(self.contents([_only_run(items)], kind)[0])
+        if kind in (Kind.STR, Kind.BYTES):
+            data = b"".join(self.contents([r for r in items if isinstance(r, Run)], kind))
+            return data.decode("utf-8", "surrogatepass") if kind == Kind.STR else data
+        if kind == Kind.OBJECT:
+            data = self._value(_only_child(items).node)
+            name, version = node.about or ["", 0]
+            return Opaque(name, version, data) if self._opaque else build(name, version, data)
+        if kind in (Kind.MAP, Kind.TRACKED_MAP, Kind.PAIRS):
+            held = self._map(node, items)
+            return tracked(held) if kind == Kind.TRACKED_MAP else held
+        elements = self._list(items)
+        return elements if kind == Kind.LIST else tuple(elements) if kind == Kind.TUPLE else tracked(elements)
+
+    def _list(self, items: Sequence[Item]) -> list[Any]:
+        out: list[Any] = []
+        for batch in _batches(items):
+            if isinstance(batch, Child):
+                out.append(self._value(batch.node))
+                continue
+            parts = self.contents(batch, Kind.LIST)
+            count = sum(run.count for run in batch)
+            got = self._unpack(b"".join((codec.array_header(count), *parts)))
+            if out:
+                out.extend(got)
+            else:
+                out = got
+        return out
+
+    def _map(self, node: Node, items: Sequence[Item]) -> dict[Any, Any]:
+        out: dict[Any, Any] = {}
+        pairs = node.kind == Kind.PAIRS
+        for batch in _batches(items):
+            if isinstance(batch, Child):
+                out[self._unpack(batch.key)] = self._value(batch.node)
+                continue
+            parts = self.contents(batch, node.kind)
+            count = sum(run.count for run in batch)
+            if pairs:
+                flat = self._unpack(b"".join((codec.array_header(2 * count), *parts)))
+                out.update(zip(flat[::2], flat[1::2], strict=True))
+            else:
+                out.update(self._unpack(b"".join((codec.map_header(count), *parts))))
+        return out
+
+    def _unpack(self, data: bytes) -> Any:
+        return codec.unpack(data, opaque=self._opaque)
+
+    def items(self, node: Node) -> Sequence[Run | Child]:
+        """A node's runs and children in order; indexes are read once and kept."""
+        if node.items is None:
+            todo: list[Item] = list(node.top)
+            levels: dict[int, list[Index]] = {}
+            while any(isinstance(item, Index) for item in todo):
+                todo = self._open(todo, levels)
+            node.items = todo  # type: ignore[assignment]
+            node.levels = [levels[level] for level in sorted(levels)]
+        return node.items  # type: ignore[return-value]
+
+    def _open(self, todo: list[Item], levels: dict[int, list[Index]]) -> list[Item]:
+        """The same items with the highest level of indexes replaced by what they hold: one fetch a level."""
+        top = max(item.level for item in todo if isinstance(item, Index))
+        wanted = [item for item in todo if isinstance(item, Index) and item.level == top]
+        levels[top] = wanted
+        fetched = self._fetch([index.place for index in wanted])
+        for index, found in zip(wanted, fetched, strict=True):
+            index.items = self.index_items(index, found)
+        return [x for item in todo for x in (item.items if isinstance(item, Index) and item.level == top else [item])]
+
+    def index_items(self, index: Index, found: Sequence[bytes]) -> list[Item]:
+        slot = slots.parse(b"".join(found))
+        stored = codec.unpack(slots.expand([(slot.compression, slot.payload)]))
+        try:
+            items = [item_from(item, self._hasher) for item in stored]
+        except (TypeError, ValueError, IndexError) as e:
+            raise CorruptDataError("bad-index", f"an index of a state is not one: {e}") from e
+        if self._hasher.items(items) != index.digest:
+            raise CorruptDataError("hash-mismatch", "an index of a state is not what was written")
+        return items
+
+    def contents(self, runs: Sequence[Run], kind: Kind) -> list[bytes]:
+        """The bytes of runs, each checked against its hash."""
+        places = [place for run in runs for place in run.places]
+        fetched = iter(self._fetch(places))
+        out = []
+        for run in runs:
+            found = [slot for _ in run.places for slot in next(fetched)]
+            content = self._spliced(run, found, kind) if run.spliced else _joined(found, run.size)
+            if len(content) != run.size or self._hasher.content(content) != run.digest:
+                raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")
+            out.append(content)
+        return out
+
+    def _spliced(self, run: Run, found: Sequence[bytes], kind: Kind) -> bytes:
+        if kind in (Kind.STR, Kind.BYTES):
+            return _splice_bytes(found)
+        return b"".join(_splice_elements(found)[0])
+
+    def elements(self, run: Run) -> list[bytes] | None:
+        """A run's elements as they are encoded; None where their lengths were not kept."""
+        if run.raw is not None and run.lengths is not None:
+            return _split(run.raw, run.lengths)
+        fetched = self._fetch(run.places)
+        elements, known = _splice_elements([slot for part in fetched for slot in part])
+        if self._hasher.content(b"".join(elements)) != run.digest:
+            raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")
+        return elements if known else None
+
+
+def _only_run(items: Sequence[Item]) -> Run:
+    if len(items) != 1 or not isinstance(items[0], Run):
+        raise CorruptDataError("bad-node", "a value's description names no value")
+    return items[0]
+
+
+def _only_child(items: Sequence[Item]) -> Child:
+    if len(items) != 1 or not isinstance(items[0], Child):
+        raise CorruptDataError("bad-node", "an object's description names no data")
+    return items[0]
+
+
+def _batches(items: Sequence[Item]) -> Iterator[list[Run] | Child]:
+    """Neighbouring runs, a few MB at a time, and children one by one."""
+    batch: list[Run] = []
+    size = 0
+    for item in items:
+        if isinstance(item, Child):
+            if batch:
+                yield batch
+                batch, size = [], 0
+            yield item
+        elif isinstance(item, Run):
+            batch.append(item)
+            size += item.size
+            if size > _BATCH:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _joined(found: Sequence[bytes], limit: int) -> bytes:
+    """Slots that only append, as one content. The hot path of a restore: no slot is taken apart further than needed."""
+    try:
+        if all(slot[0] == slots.RAW for slot in found):
+            return b"".join([slot[3 + (slot[1] | slot[2] << 8) :] for slot in found])
+        return slots.expand([(slot[0], slot[3 + (slot[1] | slot[2] << 8) :]) for slot in found], limit)
+    except IndexError as e:
+        raise CorruptDataError("slot-missing", "a part of a state is not where its record says") from e
+
+
+def _splice_bytes(found: Sequence[bytes]) -> bytes:
+    content = b""
+    for slot in map(slots.parse, found):
+        payload = slots.expand([(slot.compression, slot.payload)])
+        if slot.splices is None:
+            content += payload
+            continue
+        content = b"".join(_splice(content, payload, slot.splices))
+    return content
+
+
+def _splice(old: Any, new: Any, splices: Sequence[slots.Splice]) -> list[Any]:
+    """Old with splices made, as pieces in order; starts are positions in old, ascending."""
+    out, at, used = [], 0, 0
+    for start, removed, added in splices:
+        out.append(old[at:start])
+        out.append(new[used : used + added])
+        at, used = start + removed, used + added
+    out.append(old[at:])
+    return out
+
+
+def _split(data: bytes, lengths: Sequence[int]) -> list[bytes]:
+    out, at = [], 0
+    for n in lengths:
+        out.append(data[at : at + n])
+        at += n
+    if at != len(data):
+        raise CorruptDataError("bad-slot", "a part's elements are not as long as it is")
+    return out
+
+
+def _splice_elements(found: Sequence[bytes]) -> tuple[list[bytes], bool]:
+    """Elements of a run from its slots in order; False with them as one lump where lengths were not kept."""
+    elements: list[bytes] = []
+    known = True
+    parsed = [slots.parse(slot) for slot in found]
+    i = 0
+    while i < len(parsed):
+        slot = parsed[i]
+        if slot.splices is not None:
+            added = _split(slots.expand([(slot.compression, slot.payload)]), slot.lengths or [])
+            elements = [e for part in _splice(elements, added, slot.splices) for e in part]
+            i += 1
+            continue
+        end = i + 1
+        while end < len(parsed) and parsed[end].compression == slots.CONTINUED and parsed[end].splices is None:
+            end += 1
+        group = parsed[i:end]
+        data = slots.expand([(s.compression, s.payload) for s in group])
+        lengths = [n for s in group for n in s.lengths or []]
+        known = known and all(s.lengths is not None for s in group)
+        elements += _split(data, lengths) if known else [data]
+        i = end
+    return elements, known

@@ -1,0 +1,369 @@
+"""Values -> nodes: find what is new since the parent checkpoint and write that, and no more.
+
+Every run of the parent is encoded again and compared by hash, so every mutation is seen (`verified`); a tracked
+container says itself what changed, and the rest of it is taken on trust where the caller chose so (`trusted`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+
+from . import codec, cut, slots
+from .fold import fold
+from .read import Reader
+from .registry import entry_for
+from .runs import RunWriter, Slots
+from .tracked import TrackedDict, TrackedList, now
+from .tree import Child, Hasher, Kind, Node, Run
+
+ROOT_LEAF = 1280
+"""A root up to this size is written whole each time it changes: cheaper than finding out where."""
+
+Element = bytes | Child
+
+
+class Writer:
+    """Writes one state into `slots`, against the tree of its parent where there is one."""
+
+    def __init__(self, hasher: Hasher, reader: Reader, slots: Slots, *, trusted: bool = False) -> None:
+        self._hasher = hasher
+        self._reader = reader
+        self._slots = slots
+        self._runs = RunWriter(hasher, reader, slots)
+        self._trusted = trusted
+        self._tracks = True
+
+    def root(self, value: Any, prior: Node | None) -> Node:
+        if prior is not None and prior.kind != Kind.LEAF:
+            node = self._again(value, prior)
+            if node is not None:
+                return node
+        if room_left(value, ROOT_LEAF) < 0:
+            node = self._fresh(value)
+            if node is not None:
+                return node
+        return self._leaf(codec.pack(value), prior if prior is not None and prior.kind == Kind.LEAF else None)
+
+    def _leaf(self, data: bytes, prior: Node | None) -> Node:
+        if prior is not None and prior.top[0].digest == self._hasher.content(data):  # type: ignore[union-attr]
+            return prior
+        return self._node(Kind.LEAF, [self._runs.fresh(data, None, 1, closed=True)], None)
+
+    def _node(
+        self, kind: Kind, items: list[Run | Child], prior: Node | None, about: list[Any] | None = None, same: int = 0
+    ) -> Node:
+        """The node of these items, the first `same` of which are the prior's; the prior itself where all are."""
+        if prior is not None and prior.items is not None:
+            old = prior.items
+            while same < len(items) and same < len(old) and items[same] is old[same]:
+                same += 1
+            if same == len(items) == len(old):
+                return prior
+        top, levels = fold(items, prior.levels if prior else [], same, self._hasher, self._slots.put_items)
+        node = Node(kind, top, items, about, levels)
+        self._hasher.seal(node)
+        return node
+
+    def _element(self, value: Any, prior: Node | None, key: bytes = b"") -> Element:
+        """An element as bytes, or as a child where it is large."""
+        node = None
+        if prior is not None:
+            node = self._again(value, prior)
+        if node is None and room_left(value, cut.BIG) < 0:
+            node = self._fresh(value)
+        if node is None:
+            data = codec.pack(value, tracks=self._tracks)
+            if len(data) <= cut.BIG:
+                return key + data
+            node = self._leaf(data, prior if prior is not None and prior.kind == Kind.LEAF else None)
+        return Child(key, node)
+
+    def _again(self, value: Any, prior: Node) -> Node | None:
+        """The value against what it was; None where it is another kind of thing now."""
+        kind = _kind_of(value, self._tracks)
+        if kind is None or (kind is not prior.kind and not (prior.kind == Kind.PAIRS and _is_map(kind))):
+            return None
+        if kind == Kind.OBJECT:
+            entry = entry_for(type(value))
+            if entry is None or prior.about != [entry.name, entry.version]:
+                return None
+        return self._write(value, kind, prior)
+
+    def _fresh(self, value: Any) -> Node | None:
+        kind = _kind_of(value, self._tracks)
+        return None if kind is None else self._write(value, kind, None)
+
+    def _write(self, value: Any, kind: Kind, prior: Node | None) -> Node:
+        if prior is not None:
+            self._reader.items(prior)
+        if kind in (Kind.STR, Kind.BYTES):
+            return self._text(value, kind, prior)
+        if kind == Kind.OBJECT:
+            return self._object(value, prior)
+        if type(value) in (TrackedList, TrackedDict):
+            return self._tracked(value, kind, prior)
+        if kind == Kind.MAP:
+            return self._map(value, prior, None, kind)
+        return self._list(value, kind, prior, 0, None)
+
+    def _object(self, value: Any, prior: Node | None) -> Node:
+        entry = entry_for(type(value))
+        assert entry is not None
+        held = prior.items[0] if prior is not None and prior.items else None
+        tracks, self._tracks = self._tracks, True
+        element = self._element(entry.dump(value), held.node if isinstance(held, Child) else None)
+        self._tracks = tracks
+        if isinstance(element, bytes):
+            element = Child(b"", self._leaf(element, None))
+        if isinstance(held, Child) and element.node is held.node:
+            element = held
+        return self._node(Kind.OBJECT, [element], prior, [entry.name, entry.version])
+
+    # -- long texts ----------------------------------------------------------------------------------------------
+
+    def _text(self, value: Any, kind: Kind, prior: Node | None) -> Node:
+        if prior is not None and prior.source is value:
+            return prior
+        data = value.encode("utf-8", "surrogatepass") if kind == Kind.STR else value
+        old = [r for r in prior.items or [] if isinstance(r, Run)] if prior is not None else []
+        node = self._node(kind, list(self._runs.text(data, old)), prior)
+        node.source = value  # immutable: the same object next time is the same text
+        return node
+
+    # -- tracked containers --------------------------------------------------------------------------------------
+
+    def _tracked(self, value: Any, kind: Kind, prior: Node | None) -> Node:
+        stamp = now()
+        tracks, self._tracks = self._tracks, False
+        known = prior is not None and self._trusted and prior.source is not None and prior.source() is value
+        try:
+            if type(value) is TrackedList:
+                node = self._tracked_list(value, kind, prior if known and not value.has_untrusted else None, prior)
+            else:
+                node = self._tracked_map(value, kind, prior if known else None, prior)
+        finally:
+            self._tracks = tracks
+        node.source, node.stamp = weakref.ref(value), stamp
+        return node
+
+    def _tracked_list(self, value: Any, kind: Kind, known: Node | None, prior: Node | None) -> Node:
+        if known is None:
+            return self._list(value, kind, prior, 0, None)
+        changes = value.changes(known.stamp)
+        edited, low = changes.replaced | changes.inside, changes.low
+        start = min(low, *edited) if edited else low
+
+        def clean(at: int, count: int) -> bool:
+            return at + count <= low and not any(at <= i < at + count for i in edited)
+
+        return self._list(value, kind, known, start, clean)
+
+    def _tracked_map(self, value: Any, kind: Kind, known: Node | None, prior: Node | None) -> Node:
+        if known is None:
+            return self._map(value, prior, None, kind)
+        changes = value.changes(known.stamp)
+        if changes.all or value.has_untrusted:
+            return self._map(value, known, None, kind)
+        changed = changes.replaced | changes.inside
+        return self._map(value, known, changed, kind) if changed or changes.removed else known
+
+    # -- lists and maps ------------------------------------------------------------------------------------------
+
+    def _list(
+        self, value: Sequence[Any], kind: Kind, prior: Node | None, start: int, clean: Callable[[int, int], bool] | None
+    ) -> Node:
+        """`start`: elements before it are known to be the same. `clean(at, count)`: so are these."""
+        old = (prior.items or []) if prior is not None else []
+        total = prior.count if prior is not None else 0
+        k, at = _seek(old, total, start)
+        same, items, n = k - 1, old[:k], len(value)
+        while k < len(old) and at + old[k].count <= n:
+            item = old[k]
+            if not (clean is not None and clean(at, item.count)):
+                again = self._again_in_list(value, at, item, n == total, old[k + 1 : k + 2])
+                if again is None:
+                    break
+                item = again
+            items.append(item)
+            at += item.count
+            k += 1
+        rest = self._list_elements(value, at, [x for x in old[k:] if isinstance(x, Child)])
+        items += self._runs.rest(rest, items, old[k:], cut.closes_list)
+        return self._node(kind, items, prior, same=max(0, same))
+
+    def _again_in_list(
+        self, value: Sequence[Any], at: int, item: Run | Child, aligned: bool, follows: Sequence[Run | Child]
+    ) -> Run | Child | None:
+        """The item at its place in the new list; None where the list has shifted (or it is no run any more)."""
+        if isinstance(item, Child):
+            element = self._element(value[at], item.node)
+            if isinstance(element, bytes):
+                return None
+            return item if element.node is item.node else element
+        if self._same_part(value, at, item):
+            return item
+        if not (aligned or not follows or self._same_part(value, at + item.count, follows[0])):
+            return None
+        elements = [self._element(x, None) for x in value[at : at + item.count]]
+        if any(isinstance(e, Child) for e in elements):
+            return None
+        return self._runs.edited(item, elements, closed=item.closed)  # type: ignore[arg-type]
+
+    def _same_part(self, value: Sequence[Any], at: int, item: Run | Child) -> bool:
+        if isinstance(item, Child) or at + item.count > len(value):
+            return False
+        data = codec.pack(list(value[at : at + item.count]), tracks=self._tracks)
+        return self._runs.same(item, memoryview(data)[codec.header_size(item.count) :])
+
+    def _list_elements(self, value: Sequence[Any], at: int, children: list[Child]) -> Iterator[Element]:
+        """Encoded elements from there on; large ones against the old large ones in order."""
+        priors = iter(children)
+        for i in range(at, len(value)):
+            x = value[i]
+            prior = None
+            if children and room_left(x, cut.BIG) < 0:
+                held = next(priors, None)
+                prior = held.node if held is not None else None
+            yield self._element(x, prior)
+
+    def _map(
+        self, value: dict[Any, Any], prior: Node | None, changed: frozenset[Any] | None, kind: Kind
+    ) -> Node:
+        """`changed`: the only keys whose values can differ, where that is known."""
+        old = list(prior.items or []) if prior is not None else []
+        if not _plain_keys(value):
+            kind = Kind.PAIRS  # a tracked map with such keys comes back as a plain dict
+        if prior is not None and (kind == Kind.PAIRS) != (prior.kind == Kind.PAIRS):
+            prior, old = None, []
+        total, n, k, at = sum(item.count for item in old), len(value), 0, 0
+        items: list[Run | Child] = []
+        entries = iter(value.items())
+        held: list[tuple[Any, Any]] = []
+        while k < len(old) and at + old[k].count <= n:
+            item = old[k]
+            held = list(islice(entries, item.count))
+            again = self._again_in_map(held, item, kind, changed, aligned=n == total or k == len(old) - 1)
+            if again is None:
+                break
+            items.append(again)
+            at, held, k = at + item.count, [], k + 1
+        children = {x.key: x.node for x in old[k:] if isinstance(x, Child)}
+        rest = (self._entry(key, x, children) for part in (held, entries) for key, x in part)
+        items += self._runs.rest(rest, items, old[k:], _closes_by_key)
+        return self._node(kind, items, prior)
+
+    def _entry(self, key: Any, value: Any, children: dict[bytes, Node]) -> Element:
+        packed = codec.pack(key)
+        return self._element(value, children.get(packed), packed)
+
+    def _again_in_map(
+        self, part: list[tuple[Any, Any]], item: Run | Child, kind: Kind, changed: frozenset[Any] | None, *, aligned: bool
+    ) -> Run | Child | None:
+        if isinstance(item, Child):
+            key, x = part[0]
+            packed = codec.pack(key)
+            if packed != item.key:
+                return None
+            if changed is not None and key not in changed:
+                return item
+            element = self._element(x, item.node, packed)
+            if isinstance(element, bytes):
+                return None
+            return item if element.node is item.node else element
+        if kind == Kind.PAIRS:
+            data = codec.pack([x for pair in part for x in pair], tracks=self._tracks)
+            header = codec.header_size(2 * len(part))
+        else:
+            data = codec.pack(dict(part), tracks=self._tracks)
+            header = codec.header_size(len(part))
+        if self._runs.same(item, memoryview(data)[header:]):
+            return item
+        if not aligned:
+            return None
+        elements = [self._entry(key, x, {}) for key, x in part]
+        if any(isinstance(e, Child) for e in elements):
+            return None
+        return self._runs.edited(item, elements, closed=item.closed)  # type: ignore[arg-type]
+
+
+def _is_map(kind: Kind) -> bool:
+    return kind in (Kind.MAP, Kind.TRACKED_MAP)
+
+
+def _plain_keys(value: dict[Any, Any]) -> bool:
+    if set(map(type, value)) - {str}:
+        return False
+    try:
+        "".join(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _closes_by_key(element: bytes, count: int, size: int) -> bool:
+    # the key comes first in an entry; its first bytes decide, so that a changed value moves no cut
+    return cut.closes_map(element[:_KEY_BYTES], count, size)
+
+
+_KEY_BYTES = 12
+
+
+def _seek(items: Sequence[Run | Child], total: int, start: int) -> tuple[int, int]:
+    """(k, at): the item that holds element `start` (or the one that still grows), and its first element's index."""
+    k, at = len(items), total
+    while k > 0 and (at > start):
+        k -= 1
+        at -= items[k].count
+    return k, at
+
+
+def _kind_of(value: Any, tracks: bool) -> Kind | None:
+    """The kind of node a value of this type makes; None for what is never cut up."""
+    t = type(value)
+    kind = _KINDS.get(t)
+    if kind is not None:
+        return kind if tracks or kind < Kind.TRACKED_LIST else Kind.LIST if kind == Kind.TRACKED_LIST else Kind.MAP
+    return Kind.OBJECT if entry_for(t) is not None else None
+
+
+_KINDS = {
+    list: Kind.LIST,
+    tuple: Kind.TUPLE,
+    dict: Kind.MAP,
+    str: Kind.STR,
+    bytes: Kind.BYTES,
+    TrackedList: Kind.TRACKED_LIST,
+    TrackedDict: Kind.TRACKED_MAP,
+}
+
+
+def room_left(value: Any, room: int) -> int:
+    """`room` less about what the value takes when encoded; negative as soon as it is too much."""
+    t = type(value)
+    if t is str or t is bytes:
+        return room - len(value)
+    if t is dict or t is TrackedDict:
+        for key, x in value.items():
+            room = room_left(x, room - (len(key) if type(key) is str else 8))
+            if room < 0:
+                return room
+        return room
+    if t in (list, tuple, TrackedList):
+        for x in value:
+            room = room_left(x, room - 1)
+            if room < 0:
+                return room
+        return room
+    if isinstance(value, (int, float)) or value is None:
+        return room - 2
+    held = getattr(value, "__dict__", None)
+    if type(held) is dict:
+        return room_left(held, room - 16)
+    if hasattr(value, "nbytes"):
+        return room - int(value.nbytes)
+    entry = entry_for(t)
+    return room_left(entry.dump(value), room - 16) if entry is not None else room - 16

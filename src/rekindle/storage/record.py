@@ -1,0 +1,124 @@
+"""A record's head: what one save says about itself, byte by byte.
+
+`format | codec | compression | key id | checksum (8) | body checksum (8) | plain | sealed`. The checksum binds the
+user, the agent and the seq, so a record that has moved is a record that is damaged; it needs no key. Plain for ever
+are parent, kind, time and size; all else is in the sealed part. docs/format.md tells more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import ormsgpack
+
+from ..errors import CorruptDataError, UnsupportedError
+from ..state.slots import deflate, inflate
+from ..state.tree import check
+from .base import Key
+
+FORMAT = 1
+CODEC = 1
+NO_KEY = 0
+_FIXED = 20
+_WORTH = 512
+_LIMIT = 1 << 28
+
+OPERATION = "operation"
+"""The kind of a record in an operation log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A record's head, open. `link` names the record by its content: a child keeps its parent's."""
+
+    key: Key
+    seq: int
+    parent: int
+    """The parent's seq; 0 at a root."""
+    kind: str
+    time: int
+    """Milliseconds since 1970, by the writer's clock: shown, never used for order."""
+    size: int
+    branch: str
+    parent_link: bytes
+    digest: bytes
+    """Of the state: equal digests under one user are equal states."""
+    root: Any
+    label: str | None
+    agent_type: str
+    status: str
+    metadata: bytes
+    alias: str | None
+    heads: Mapping[str, int]
+    """Other branches' heads where the operation log does not know them yet."""
+    guard: int
+    """The user's newest operation when this was written."""
+    link: bytes = b""
+    body_check: bytes = b""
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def aad(key: Key, seq: int) -> bytes:
+    return f"{key.user}\0{key.agent}\0{seq}\0".encode()
+
+
+def seal(head: Head, body: bytes) -> tuple[bytes, bytes]:
+    """(head bytes, link)."""
+    plain = ormsgpack.packb([head.parent, head.kind, head.time, head.size])
+    fields = [
+        head.branch, head.parent_link, head.digest, head.root, head.label, head.agent_type, head.status,
+        head.metadata, head.alias, head.heads, head.guard,
+    ]  # fmt: skip
+    if head.more:
+        fields.append(head.more)
+    sealed = ormsgpack.packb(fields)
+    compressed = 0
+    if len(sealed) > _WORTH and len(small := deflate(sealed)) < len(sealed) * 0.9:
+        sealed, compressed = small, 1
+    bound = aad(head.key, head.seq)
+    start = bytes((FORMAT, CODEC, compressed, NO_KEY))
+    link = check(b"".join((bound, start, plain, sealed)))
+    return _checked(bound, start, check(body), plain + sealed), link
+
+
+def _checked(bound: bytes, start: bytes, body_check: bytes, rest: bytes) -> bytes:
+    return b"".join((start, check(b"".join((bound, start, body_check, rest))), body_check, rest))
+
+
+def with_body(key: Key, seq: int, head: bytes, body: bytes) -> bytes:
+    """The same head over a body some slots of which were emptied; its link stays."""
+    return _checked(aad(key, seq), head[:4], check(body), head[_FIXED:])
+
+
+def open_head(key: Key, seq: int, data: bytes) -> Head:
+    """The head, checked against its checksum and its place."""
+    what = f"record {seq} of agent {key.agent!r}"
+    if not isinstance(data, bytes) or len(data) < _FIXED + 2:
+        raise CorruptDataError("bad-record", f"{what} is cut off", hint="run `rekindle verify`")
+    bound = aad(key, seq)
+    if check(b"".join((bound, data[:4], data[12:]))) != data[4:12]:
+        raise CorruptDataError("bad-record", f"{what} is not what was written", hint="run `rekindle verify`")
+    if data[0] > FORMAT or data[1] > CODEC or data[2] > 1 or data[3] != NO_KEY:
+        raise UnsupportedError(
+            "newer-format", f"{what} is of format {data[0]}, codec {data[1]}, key {data[3]}; this version reads {FORMAT}",
+            hint="upgrade rekindle; nothing was changed",
+        )  # fmt: skip
+    try:
+        parent, kind, time, size = ormsgpack.unpackb(data[_FIXED:])
+        sealed = data[_FIXED + len(ormsgpack.packb([parent, kind, time, size])) :]
+        fields = ormsgpack.unpackb(inflate(sealed, _LIMIT) if data[2] else sealed)
+        link = check(b"".join((bound, data[:4], data[_FIXED:])))
+        more = fields[11] if len(fields) > 11 else {}
+        return Head(key, seq, parent, kind, time, size, *fields[:11], link, data[12:20], more)
+    except (ValueError, TypeError, IndexError) as e:
+        raise CorruptDataError("bad-record", f"{what} does not read: {e}", hint="run `rekindle verify`") from e
+
+
+def check_body(head: Head, body: bytes) -> None:
+    if check(body) != head.body_check:
+        raise CorruptDataError(
+            "bad-record", f"the body of record {head.seq} of agent {head.key.agent!r} is not what was written",
+            hint="run `rekindle verify`",
+        )  # fmt: skip

@@ -1,0 +1,442 @@
+"""Records in one SQLite file, packs beside it. WAL, synchronous=FULL: what `append` answered survives a power cut."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import CorruptDataError, InvalidInputError, RekindleError, UnavailableError, UnsupportedError
+from ..state.tree import check as checksum
+from .base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
+from .lock import FileLock
+from .packs import FolderPacks
+
+APPLICATION_ID = 0x72656B69  # "reki"
+FORMAT = 1
+_SEQ_BITS = 32
+_SEQ_MASK = (1 << _SEQ_BITS) - 1
+_MAGIC = b"SQLite format 3\0"
+_SHRINK_PAGES = 256
+
+Connect = Callable[[str], Any]
+
+
+def connect(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=64)
+
+
+class SqliteStorage(Storage):
+    """The default storage. `durability="relaxed"` survives a kill but may lose the last saves at a power cut.
+
+    `connect` and `packs` and `lock` are handed in by tests that run this class on a simulated disk.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: str = "durable",
+        create: bool = True,
+        connect: Connect = connect,
+        packs: Packs | None = None,
+        lock: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.url = f"sqlite:///{self.path}"
+        self._connect = connect
+        self._synchronous = "FULL" if durability == "durable" else "NORMAL"
+        self._thread_lock = threading.RLock()
+        self._db: Any = None
+        if connect is globals()["connect"]:
+            _refuse_strangers(self.path, create)
+        self._lock = lock if lock is not None else FileLock(self.path + "-lock")
+        self._packs = packs if packs is not None else FolderPacks(self.path + "-packs")
+        self._numbers: dict[Key, int] = {}
+        self._open()
+        self._secret = self._meta("secret")
+
+    def _open(self) -> None:
+        with self._errors():
+            self._pid = os.getpid()
+            self._db = self._connect(self.path)
+            with self._lock:
+                self._set_up()
+
+    def _set_up(self) -> None:
+        db = self._db
+        made = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+        if not made:
+            db.execute("PRAGMA page_size = 2048")  # one 2 KB save a row: 4 KB pages waste half the file
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        db.execute("PRAGMA journal_mode = WAL")
+        # NORMAL loses acknowledged saves when the power goes
+        db.execute(f"PRAGMA synchronous = {self._synchronous}")
+        if sys.platform == "darwin":
+            db.execute("PRAGMA fullfsync = 1")
+            db.execute("PRAGMA checkpoint_fullfsync = 1")
+        db.execute("PRAGMA foreign_keys = OFF")
+        if not made:
+            self._create()
+        self._check_format()
+
+    def _create(self) -> None:
+        text = files(__package__).joinpath("sqlite.sql").read_text(encoding="utf-8")
+        script = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+        with self._transaction():
+            for statement in script.split(";"):
+                if statement.strip():
+                    self._db.execute(statement)
+            self._put_meta("format", str(FORMAT).encode())
+            self._put_meta("secret", secrets.token_bytes(32))
+            self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._db.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _check_format(self) -> None:
+        identity = self._db.execute("PRAGMA application_id").fetchone()[0]
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        tables = {row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if identity != APPLICATION_ID and not {"meta", "records", "agents"} <= tables:
+            raise _not_a_store(self.path, "it is a SQLite database of another program")
+        written = self._meta("format").decode("ascii", "replace")
+        if identity == APPLICATION_ID and version == int(written) != FORMAT:
+            raise UnsupportedError(
+                "newer-format", f"{self.path} is a store of format {version}; this version reads up to {FORMAT}",
+                hint="upgrade rekindle; nothing was changed",
+            )  # fmt: skip
+        if (identity, version, written) != (APPLICATION_ID, FORMAT, str(FORMAT)):
+            raise CorruptDataError("bad-header", f"the header of {self.path} is damaged", hint=_RESCUE)
+
+    def _meta(self, name: str) -> bytes:
+        row = self._row("SELECT value, checksum FROM meta WHERE name = ?", (name,))
+        if row is None or not isinstance(row[0], bytes) or checksum(name.encode() + row[0]) != row[1]:
+            raise CorruptDataError("bad-meta", f"{self.path} has lost its {name!r}", hint=_RESCUE)
+        return bytes(row[0])
+
+    def _put_meta(self, name: str, value: bytes) -> None:
+        self._db.execute("INSERT INTO meta VALUES (?, ?, ?)", (name, value, checksum(name.encode() + value)))
+
+    @property
+    def packs(self) -> Packs:
+        return self._packs
+
+    @property
+    def secret(self) -> bytes:
+        return self._secret
+
+    # -- access ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as e:
+            raise _translated(e, self.path) from e
+
+    @contextmanager
+    def _access(self) -> Iterator[Any]:
+        """The connection, for this thread alone. A process that was forked or restored gets one of its own."""
+        with self._thread_lock:
+            if self._db is None:
+                raise UnavailableError("closed", f"the store {self.path} is closed")
+            if self._pid != os.getpid():
+                self._reopen_after_fork()
+            with self._errors():
+                yield self._db
+
+    def _reopen_after_fork(self) -> None:
+        # closing the parent's connection here would release the parent's locks: leave it alone, and its memory
+        _abandoned.append(self._db)
+        self._numbers.clear()
+        if isinstance(self._lock, FileLock):
+            self._lock = FileLock(self.path + "-lock")
+        self._open()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self._numbers.clear()  # agents made in it are not there
+            raise
+
+    def _row(self, sql: str, args: tuple[Any, ...] = ()) -> Any:
+        with self._access() as db:
+            return db.execute(sql, args).fetchone()
+
+    def _rows(self, sql: str, args: tuple[Any, ...] = ()) -> list[Any]:
+        with self._access() as db:
+            return db.execute(sql, args).fetchall()  # type: ignore[no-any-return]
+
+    # -- agents ------------------------------------------------------------------------------------------------------
+
+    def _number(self, key: Key) -> int | None:
+        number = self._numbers.get(key)
+        if number is None:
+            row = self._row("SELECT no, checksum FROM agents WHERE user = ? AND agent = ?", key)
+            if row is None:
+                return None
+            number = row[0]
+            if row[1] != _agent_check(number, key):
+                raise CorruptDataError("bad-agent", f"the entry of agent {key.agent!r} is damaged", hint=_RESCUE)
+            self._numbers[key] = number
+        return number
+
+    def _made_number(self, key: Key) -> int:
+        number = self._number(key)
+        if number is None:
+            top = self._db.execute("SELECT max(no) FROM agents").fetchone()[0] or 0
+            number = int(top) + 1
+            self._db.execute("INSERT INTO agents VALUES (?, ?, ?, ?)", (number, *key, _agent_check(number, key)))
+            self._numbers[key] = number
+        return number
+
+    def keys(self, user: str | None = None) -> list[Key]:
+        found = []
+        rows = self._rows("SELECT no, user, agent, checksum FROM agents ORDER BY no")
+        for expected, (number, owner, agent, check) in enumerate(rows, 1):
+            if number != expected or check != _agent_check(number, Key(owner, agent)):
+                raise CorruptDataError("bad-agent", f"the list of agents is damaged at entry {expected}", hint=_RESCUE)
+            if user is None or owner == user:
+                found.append(Key(owner, agent))
+        newest = self._row("SELECT max(key) FROM records")[0] or 0
+        if newest >> _SEQ_BITS > len(rows):
+            raise CorruptDataError("bad-agent", "the list of agents has lost its end", hint=_RESCUE)
+        return found
+
+    def _known(self, key: Key) -> int | None:
+        """The agent's number; before answering that there is none, look whether the index lies."""
+        number = self._number(key)
+        if number is None and key in self.keys(key.user):
+            raise CorruptDataError("bad-index", f"the index of agents has lost {key.agent!r}", hint=_RESCUE)
+        return number
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Append]) -> list[Outcome]:
+        with self._access(), self._lock, self._transaction():
+            guards = {user: self.newest_operation(user) for user in {a.records[0].key.user for a in batch}}
+            outcomes = []
+            for unit in batch:
+                user = unit.records[0].key.user
+                if guards[user] != unit.guard:
+                    outcomes.append(Outcome.STALE)
+                    continue
+                outcomes.append(self._append_unit(unit))
+                if unit.records[-1].key.agent == OPERATIONS and outcomes[-1] is Outcome.CREATED:
+                    guards[user] = unit.records[-1].seq
+            return outcomes
+
+    def _append_unit(self, unit: Append) -> Outcome:
+        if len(unit.records) == 1:
+            return self._append_record(unit.records[0])
+        self._db.execute("SAVEPOINT unit")
+        for record in unit.records:
+            outcome = self._append_record(record)
+            if outcome is not Outcome.CREATED:
+                self._db.execute("ROLLBACK TO unit")
+                self._numbers.clear()
+                break
+        self._db.execute("RELEASE unit")
+        return outcome
+
+    def _append_record(self, record: Record) -> Outcome:
+        db = self._db
+        if record.alias is not None and self.find_alias(record.key.user, record.alias) is not None:
+            return Outcome.KNOWN
+        key = self._made_number(record.key) << _SEQ_BITS | record.seq
+        try:
+            db.execute("INSERT INTO records VALUES (?, ?, ?)", (key, record.head, record.body))
+        except sqlite3.IntegrityError:
+            return Outcome.TAKEN
+        if record.alias is not None:
+            db.execute("INSERT INTO aliases VALUES (?, ?, ?)", (record.key.user, record.alias, key))
+        if record.shared:
+            rows = [(digest, key, slot) for digest, slot in record.shared]
+            db.executemany("INSERT OR REPLACE INTO shared VALUES (?, ?, ?)", rows)
+        return Outcome.CREATED
+
+    def sweep(self, edits: Sequence[Rewrite], guard: int, user: str, forget: Sequence[bytes] = ()) -> bool:
+        with self._access() as db, self._lock, self._transaction():
+            if self.newest_operation(user) != guard:
+                return False
+            for edit in edits:
+                key = self._made_number(edit.key) << _SEQ_BITS | edit.seq
+                if edit.head is None:
+                    db.execute("DELETE FROM records WHERE key = ?", (key,))
+                    db.execute("DELETE FROM aliases WHERE key = ? AND user = ?", (key, user))
+                else:
+                    db.execute("UPDATE records SET head = ?, body = ? WHERE key = ?", (edit.head, edit.body, key))
+            db.executemany("DELETE FROM shared WHERE digest = ?", [(digest,) for digest in forget])
+            return True
+
+    def shrink(self) -> bool:
+        with self._access() as db, self._lock:
+            free = db.execute("PRAGMA freelist_count").fetchone()[0]
+            if free:
+                db.execute(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})").fetchall()
+                left = db.execute("PRAGMA freelist_count").fetchone()[0]
+                if 0 < left < free:
+                    return True
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return False
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def heads(self, key: Key, *, before: int | None = None, limit: int | None = None) -> list[Stored]:
+        number = self._known(key)
+        if number is None:
+            return []
+        low = number << _SEQ_BITS
+        high = low | (_SEQ_MASK if before is None else max(before - 1, 0))
+        sql = "SELECT key, head FROM records WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT ?"
+        rows = self._rows(sql, (low + 1, high, -1 if limit is None else limit))
+        return [Stored(row[0] & _SEQ_MASK, row[1]) for row in rows]
+
+    def head(self, key: Key, seq: int) -> bytes | None:
+        number = self._known(key)
+        if number is None or not 0 < seq <= _SEQ_MASK:
+            return None
+        row = self._row("SELECT head FROM records WHERE key = ?", (number << _SEQ_BITS | seq,))
+        return None if row is None else row[0]
+
+    def bodies(self, key: Key, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+        number = self._known(key)
+        if number is None:
+            return
+        low = number << _SEQ_BITS
+        for first, last in spans:
+            sql = "SELECT key, body FROM records WHERE key BETWEEN ? AND ?"
+            for row in self._rows(sql, (low | first, low | last)):
+                yield row[0] & _SEQ_MASK, row[1]
+
+    def find_shared(self, user: str, digest: bytes) -> tuple[str, int, int] | None:
+        row = self._row("SELECT key, slot FROM shared WHERE digest = ?", (digest,))
+        if row is None:
+            return None
+        found = self._row("SELECT user, agent FROM agents WHERE no = ?", (row[0] >> _SEQ_BITS,))
+        if found is None or found[0] != user:
+            return None  # a damaged entry: sharing is an economy, going without is right
+        return found[1], row[0] & _SEQ_MASK, row[1]
+
+    def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
+        row = self._row("SELECT key FROM aliases WHERE user = ? AND alias = ?", (user, alias))
+        if row is None:
+            return None
+        found = self._row("SELECT agent FROM agents WHERE no = ? AND user = ?", (row[0] >> _SEQ_BITS, user))
+        if found is None:
+            raise CorruptDataError("bad-index", f"the index of ids is damaged at {alias!r}", hint=_RESCUE)
+        return found[0], row[0] & _SEQ_MASK
+
+    def newest_operation(self, user: str) -> int:
+        number = self._number(Key(user, OPERATIONS))
+        if number is None:
+            return 0
+        sql = "SELECT max(key) FROM records WHERE key BETWEEN ? AND ?"
+        found = self._row(sql, (number << _SEQ_BITS, number << _SEQ_BITS | _SEQ_MASK))[0]
+        return 0 if found is None else found & _SEQ_MASK
+
+    # -- the whole -----------------------------------------------------------------------------------------------------
+
+    def check(self) -> list[str]:
+        problems = [str(row[0]) for row in self._rows("PRAGMA integrity_check")]
+        problems = [] if problems == ["ok"] else problems
+        try:
+            known = len(self.keys())
+        except CorruptDataError as e:
+            return [*problems, e.message]
+        sql = "SELECT count(*) FROM {} WHERE key >> 32 NOT BETWEEN 1 AND ? OR key NOT IN (SELECT key FROM records)"
+        for table in ("aliases", "shared"):
+            stray = self._row(sql.format(table), (known,))[0]
+            if stray:
+                problems.append(f"{stray} entries of the index {table!r} name records that are not there")
+        return problems
+
+    def size(self) -> dict[str, int]:
+        path = Path(self.path)
+        parts = {"records": path, "log": Path(self.path + "-wal"), "lock": Path(self.path + "-lock")}
+        sizes = {name: p.stat().st_size for name, p in parts.items() if p.exists()}
+        sizes["packs"] = sum(size for _, size in self._packs.list())
+        return sizes
+
+    def close(self) -> None:
+        with self._thread_lock:
+            if self._db is None:
+                return
+            db, self._db = self._db, None
+            if self._pid == os.getpid():
+                with self._errors():
+                    db.close()
+            if isinstance(self._lock, FileLock):
+                self._lock.close()
+
+
+_RESCUE = "run `rekindle verify` to see what is whole; restore the file from a copy, or export what can be read"
+_abandoned: list[Any] = []
+
+
+def _agent_check(number: int, key: Key) -> bytes:
+    return checksum(f"{number}\0{key.user}\0{key.agent}".encode())
+
+
+def _not_a_store(path: str, why: str) -> InvalidInputError:
+    return InvalidInputError("not-a-store", f"{path} is not a rekindle store: {why}", hint="name another file")
+
+
+def _refuse_strangers(path: str, create: bool) -> None:
+    """Say what a path is before SQLite writes to it."""
+    try:
+        with open(path, "rb") as f:
+            start = f.read(16)
+    except FileNotFoundError:
+        if not create:
+            raise UnavailableError(
+                "no-store", f"there is no store at {path}", hint="make one with `rekindle init`, or name it with --store"
+            ) from None
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise UnavailableError("not-writable", f"the folder of {path} cannot be made: {e.strerror}") from e
+        return
+    except IsADirectoryError:
+        raise _not_a_store(path, "it is a folder (a files store is opened as file:///path)") from None
+    except OSError as e:
+        raise UnavailableError("not-readable", f"{path} cannot be read: {e.strerror}") from e
+    if start and start != _MAGIC:
+        alike = sum(a == b for a, b in zip(start, _MAGIC, strict=False))
+        if alike >= 14:
+            raise CorruptDataError("bad-header", f"the header of {path} is damaged", hint=_RESCUE)
+        raise _not_a_store(path, "it is not a SQLite file")
+
+
+def _translated(error: sqlite3.Error, path: str) -> RekindleError:
+    """SQLite's error as ours: by what the caller can do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, sqlite3.IntegrityError):
+        return CorruptDataError("bad-file", f"{path} is damaged: {error}", hint=_RESCUE)
+    if code == sqlite3.SQLITE_FULL:
+        return UnavailableError("disk-full", f"no space left for {path}; nothing was lost", hint="free some space")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return UnavailableError("not-writable", f"{path} cannot be written: {error}", hint="check its permissions")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return UnavailableError("store-busy", f"{path} is locked by another program", hint="try again")
+    if code == sqlite3.SQLITE_IOERR:
+        return UnavailableError("io-error", f"{path} could not be read or written: {error}", hint="check the disk")
+    if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG) or isinstance(
+        error, (sqlite3.OperationalError, sqlite3.DataError, sqlite3.DatabaseError)
+    ):
+        return CorruptDataError("bad-file", f"{path} does not look as it should: {error}", hint=_RESCUE)
+    return UnavailableError("sqlite", f"{path}: {error}")
+
+

@@ -1,0 +1,296 @@
+"""The machinery under a store: records opened and checked, views of operation logs, slots fetched by place.
+
+One engine a storage, shared by all users' handles on it. Nothing here decides; it reads, checks and appends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ..errors import CorruptDataError, NotFoundError, UnavailableError
+from ..model import agent_tag
+from ..state import codec
+from ..state.read import Fetch, Reader
+from ..state.slots import slot_of
+from ..state.tree import Hasher, Node, Place, check, derive_key, node_from
+from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
+from ..storage.record import OPERATION, Head, open_head, seal
+from .commit import Committer
+from .tips import Tip
+from .view import Edit, Operation, View, advance, from_state, to_state
+
+SNAPSHOT_EVERY = 64
+_TIPS = 256
+_TRIES = 100
+
+Clock = Callable[[], float]
+
+
+class Engine:
+    def __init__(self, storage: Storage, *, clock: Clock = time.time) -> None:
+        self.storage = storage
+        self.clock = clock
+        self.committer = Committer(storage.append)
+        self._hashers: dict[str, Hasher] = {}
+        self._views: dict[str, View] = {}
+        self._tips: OrderedDict[Key, Tip] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def now(self) -> int:
+        return int(self.clock() * 1000)
+
+    def hasher(self, user: str) -> Hasher:
+        hasher = self._hashers.get(user)
+        if hasher is None:
+            hasher = self._hashers[user] = Hasher(derive_key(self.storage.secret, user))
+        return hasher
+
+    def tag(self, agent: str) -> str:
+        return agent_tag(check(agent.encode()))
+
+    def tip(self, key: Key) -> Tip:
+        """What this process remembers of where an agent's timeline ends; the least used are forgotten."""
+        with self._lock:
+            tip = self._tips.get(key)
+            if tip is None:
+                tip = self._tips[key] = Tip()
+                while len(self._tips) > _TIPS and self._forget_one():
+                    pass
+            else:
+                self._tips.move_to_end(key)
+            return tip
+
+    def _forget_one(self) -> bool:
+        for key, tip in self._tips.items():
+            if not tip.lock.locked():
+                del self._tips[key]
+                return True
+        return False
+
+    def forget(self, key: Key | None = None) -> None:
+        """Drop what is remembered of an agent (of all): the storage is asked again."""
+        with self._lock:
+            for tip in [self._tips[key]] if key in self._tips and key is not None else self._tips.values():
+                tip.known = False
+                tip.trees.clear()
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def newest(self, key: Key) -> Head | None:
+        found = self.storage.heads(key, limit=1)
+        return open_head(key, *found[0]) if found else None
+
+    def head(self, key: Key, seq: int) -> Head:
+        """A record's head; NotFoundError where it was collected or never was, CorruptDataError where it is lost."""
+        data = self.storage.head(key, seq)
+        if data is not None:
+            return open_head(key, seq, data)
+        newest = self.newest(key)
+        if newest is None or seq > newest.seq or seq in self.view(key.user).agent(key.agent).gone:
+            raise NotFoundError("no-record", f"agent {key.agent!r} has no checkpoint {seq}")
+        raise lost(key, seq)
+
+    def heads(self, key: Key, *, before: int | None = None, batch: int = 256) -> Iterator[Head]:
+        """Every record newest first, read as it goes. A gap that nobody made is an error, not a shorter answer."""
+        expected: int | None = None
+        gone = self.view(key.user).agent(key.agent).gone
+        while True:
+            found = self.storage.heads(key, before=before, limit=batch)
+            for seq, data in found:
+                if expected is not None:
+                    self._explain_gap(key, seq, expected, gone)
+                yield open_head(key, seq, data)
+                expected = seq - 1
+            if len(found) < batch:
+                break
+            before, batch = found[-1].seq, min(batch * 2, 4096)
+        if expected:
+            self._explain_gap(key, 0, expected, gone)
+
+    def _explain_gap(self, key: Key, seq: int, expected: int, gone: Any) -> None:
+        if seq == expected:
+            return
+        if any(missing not in gone for missing in range(seq + 1, expected + 1)):
+            gone = self.view(key.user, fresh=True).agent(key.agent).gone
+            for missing in range(expected, seq, -1):
+                if missing not in gone:
+                    raise lost(key, missing)
+
+    # -- states ------------------------------------------------------------------------------------------------------
+
+    def root(self, head: Head) -> Node:
+        """The description of a record's state, checked against its digest."""
+        hasher = self.hasher(head.key.user)
+        node = node_from(head.root, hasher)
+        if hasher.root(node) != head.digest:
+            raise CorruptDataError("hash-mismatch", f"the state of record {head.seq} of {head.key.agent!r} is damaged")
+        return node
+
+    def reader(self, key: Key, *, opaque: bool = False) -> Reader:
+        return Reader(self.fetch(key), self.hasher(key.user), opaque=opaque)
+
+    def state(self, head: Head, *, opaque: bool = False) -> Any:
+        try:
+            return self.reader(head.key, opaque=opaque).value(self.root(head))
+        except CorruptDataError as e:
+            if "record" in e.message:
+                raise
+            raise CorruptDataError(
+                e.code, f"checkpoint {head.seq} of agent {head.key.agent!r}: {e.message}",
+                hint="run `rekindle verify`: it lists what is damaged and what is whole",
+            ) from e  # fmt: skip
+
+    def fetch(self, key: Key) -> Fetch:
+        """Slots by place for states of one agent."""
+
+        def fetch(places: Sequence[Place]) -> list[list[bytes]]:
+            bodies = self._bodies(key, places)
+            out = []
+            for first, n, slot in places:
+                if type(first) is int:
+                    out.append([slot_of(_body(bodies, key.agent, first + i), slot) for i in range(n)])
+                elif type(first) is str:
+                    out.append([slot_of(_body(bodies, first, n), slot)])
+                else:
+                    out.append([self.storage.packs.read(first, n, slot)])
+            return out
+
+        return fetch
+
+    def _bodies(self, key: Key, places: Sequence[Place]) -> dict[tuple[str, int], bytes]:
+        wanted: dict[str, list[tuple[int, int]]] = {}
+        for first, n, _ in places:
+            if type(first) is int:
+                wanted.setdefault(key.agent, []).append((first, first + n - 1))
+            elif type(first) is str:
+                wanted.setdefault(first, []).append((n, n))
+        return {
+            (agent, seq): body
+            for agent, spans in wanted.items()
+            for seq, body in self.storage.bodies(Key(key.user, agent), _merged(spans))
+        }
+
+    # -- the operation log -------------------------------------------------------------------------------------------
+
+    def view(self, user: str, *, fresh: bool = False) -> View:
+        """The user's operation log, folded. With `fresh`, what other processes have added is in it."""
+        held = self._views.get(user)
+        if held is not None and not fresh:
+            return held
+        newest = self.storage.newest_operation(user)
+        if held is None or held.seq != newest:
+            held = self._views[user] = self._load_view(user, held, newest)
+        return held
+
+    def _load_view(self, user: str, held: View | None, newest: int) -> View:
+        key = Key(user, OPERATIONS)
+        known = held.seq if held is not None else 0
+        view = held or View()
+        later: list[Operation] = []
+        for head in self.heads_after(key, known):
+            told = operation_of(head)
+            later.append(told)
+            snapshot = codec.unpack(head.metadata).get("snapshot")
+            if snapshot is not None:
+                view = from_state(snapshot, head.seq)
+                later.pop()
+                break
+        for operation in reversed(later):
+            view = advance(view, operation)
+        if view.seq != newest:
+            raise lost(key, newest)
+        return view
+
+    def heads_after(self, key: Key, known: int) -> Iterator[Head]:
+        """Newest first, down to the record after `known`; none may be missing."""
+        before, expected = None, None
+        while True:
+            found = self.storage.heads(key, before=before, limit=SNAPSHOT_EVERY)
+            for seq, data in found:
+                if seq <= known:
+                    return
+                if expected is not None and seq != expected:
+                    raise lost(key, expected)
+                yield open_head(key, seq, data)
+                before, expected = seq, seq - 1
+            if len(found) < SNAPSHOT_EVERY:
+                if expected is not None and expected > known:
+                    raise lost(key, expected)
+                return
+
+    def operations(self, user: str) -> list[Operation]:
+        """The whole log, oldest first, each told whether it was undone."""
+        past = [operation_of(head) for head in self.heads_after(Key(user, OPERATIONS), 0)][::-1]
+        undone = {op.undoes: op.seq for op in past if op.undoes}
+        return [
+            Operation(op.seq, op.time, op.verb, op.summary, op.edits, op.undoes, undone.get(op.seq, 0)) for op in past
+        ]
+
+    def operate(
+        self, user: str, verb: str, summary: str, decide: Callable[[View], Iterable[Edit] | None], *, undoes: int = 0
+    ) -> Operation | None:
+        """Append one operation, decided on the newest view; None where `decide` finds nothing to do."""
+        for _ in range(_TRIES):
+            view = self.view(user, fresh=True)
+            edits = decide(view)
+            if edits is None:
+                return None
+            record, operation = self._operation_record(user, view, verb, summary, tuple(edits), undoes)
+            if self.committer.commit(Append((record,), view.seq)) is Outcome.CREATED:
+                self._views[user] = advance(view, operation)
+                return operation
+        raise UnavailableError("contended", "other processes keep changing this store", hint="try again")
+
+    def _operation_record(
+        self, user: str, view: View, verb: str, summary: str, edits: tuple[Edit, ...], undoes: int
+    ) -> tuple[Record, Operation]:
+        key, seq, now = Key(user, OPERATIONS), view.seq + 1, self.now()
+        operation = Operation(seq, now, verb, summary, edits, undoes)
+        told: dict[str, Any] = {"verb": verb, "summary": summary, "edits": [list(e) for e in edits], "undoes": undoes}
+        if seq % SNAPSHOT_EVERY == 0:
+            told["snapshot"] = to_state(advance(view, operation))
+        parent_link = b"" if seq == 1 else self.head(key, seq - 1).link
+        head = Head(
+            key, seq, seq - 1, OPERATION, now, 0, "", parent_link, b"", None, None, "", "", codec.pack(told), None, {}, 0
+        )  # fmt: skip
+        data, _ = seal(head, b"")
+        return Record(key, seq, data, b""), operation
+
+    def close(self) -> None:
+        self.storage.close()
+
+
+def operation_of(head: Head) -> Operation:
+    told = codec.unpack(head.metadata)
+    edits = tuple(tuple(e) for e in told["edits"])
+    return Operation(head.seq, head.time, told["verb"], told["summary"], edits, told["undoes"])
+
+
+def lost(key: Key, seq: int) -> CorruptDataError:
+    what = f"operation {seq} of user {key.user!r}" if key.agent == OPERATIONS else f"record {seq} of agent {key.agent!r}"
+    return CorruptDataError("record-lost", f"{what} is missing and nothing took it out", hint="run `rekindle verify`")
+
+
+def _body(bodies: dict[tuple[str, int], bytes], agent: str, seq: int) -> bytes:
+    body = bodies.get((agent, seq))
+    if body is None:
+        raise CorruptDataError(
+            "record-lost", f"record {seq} of agent {agent!r}, which holds a part of this state, is missing",
+            hint="run `rekindle verify`",
+        )  # fmt: skip
+    return body
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if merged and first <= merged[-1][1] + 1:
+            if last > merged[-1][1]:
+                merged[-1] = (merged[-1][0], last)
+        else:
+            merged.append((first, last))
+    return merged

@@ -1,0 +1,168 @@
+"""Dropping checkpoints: by a policy with a reason for each, whole agents, everything. All of it can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from typing import Any
+
+from ..errors import InvalidInputError
+from ..model import MAIN
+from ..refs import quote_agent
+from ..retention import Candidate, Plan, Policy, plan
+from ..storage.base import Key
+from ..storage.record import Head
+from .answers import id_of
+from .engine import Engine
+from .ranges import Ranges
+from .resolve import Resolver
+from .tips import branch_heads
+from .view import AgentView, Edit, View
+
+OPEN = "open"
+"""In a pre_operation checkpoint's metadata: true until its operation has ended."""
+
+
+def candidates(engine: Engine, key: Key, view: AgentView, extra: Mapping[int, str] | None = None) -> list[Candidate]:
+    """An agent's checkpoints as a policy sees them, newest first, each with what protects it."""
+    names: dict[int, list[str]] = {}
+    for name, seq in branch_heads(engine.newest(key), view).items():
+        names.setdefault(seq, []).append(f"head of {name}")
+    for name, seq in view.tags.items():
+        names.setdefault(seq, []).append(f"tag {name}")
+    found = []
+    for head in engine.heads(key):
+        if head.seq in view.dropped:
+            continue
+        protected = names.get(head.seq, [])
+        if head.kind == "pre_operation" and head.more.get(OPEN):
+            protected = [*protected, "open pre_operation"]
+        if extra and head.seq in extra:
+            protected = [*protected, extra[head.seq]]
+        found.append(
+            Candidate(
+                head.seq, id_of(engine, head), head.time / 1000, head.kind, head.size, head.branch,
+                head.parent or None, tuple(protected),
+            )
+        )  # fmt: skip
+    return found
+
+
+def as_policy(policy: Policy | str) -> Policy:
+    return Policy.parse(policy) if isinstance(policy, str) else policy
+
+
+def prune(
+    engine: Engine, refs: Resolver, user: str, policy: Policy | str, agent_id: str | None, *, dry_run: bool
+) -> Plan:
+    """Plan, and unless it is a dry run, carry it out as one operation over all agents it concerns."""
+    wanted = as_policy(policy)
+    agents = [agent_id] if agent_id is not None else refs.agents()
+    made: list[Plan] = []
+
+    def decide(view: View) -> list[Edit] | None:
+        plans = [_plan(engine, Key(user, agent), view.agent(agent), wanted) for agent in agents]
+        made[:] = [Plan(tuple(d for p in plans for d in p.keep), tuple(d for p in plans for d in p.drop))]
+        edits: list[Edit] = [
+            ("drop", agent, _pairs(d.candidate.seq for d in p.drop))
+            for agent, p in zip(agents, plans, strict=True)
+            if p.drop
+        ]
+        return edits or None
+
+    if dry_run:
+        decide(engine.view(user, fresh=True))
+    else:
+        what = quote_agent(agent_id) if agent_id is not None else "all agents"
+        engine.operate(user, "prune", f"{what} by {wanted}", decide)
+    return made[0]
+
+
+def _plan(engine: Engine, key: Key, view: AgentView, policy: Policy) -> Plan:
+    return plan(candidates(engine, key, view), policy, now=engine.now() / 1000)
+
+
+def _pairs(seqs: Any) -> list[list[int]]:
+    return [list(pair) for pair in Ranges.of(seqs).pairs]
+
+
+def set_policy(engine: Engine, user: str, policy: Policy | str | None, every: int) -> None:
+    if every < 1:
+        raise InvalidInputError("bad-every", f"a policy is kept after 1 or more saves, not after {every}")
+    new = None if policy is None else {"rules": as_policy(policy).to_dict(), "every": every}
+
+    def decide(view: View) -> list[Edit] | None:
+        old = None if view.policy is None else dict(view.policy)
+        return None if old == new else [("policy", "", old, new)]
+
+    engine.operate(user, "policy", "none" if policy is None else f"{as_policy(policy)} every {every}", decide)
+
+
+def policy_of(view: View) -> tuple[Policy, int] | None:
+    held = view.policy
+    return None if held is None else (Policy.from_dict(held["rules"]), held["every"])
+
+
+def keep_policy(engine: Engine, refs: Resolver, user: str, saved: Head) -> None:
+    """After a save: where its turn has come, prune its agent by the store's own policy."""
+    held = engine.view(user).policy
+    if held is None or saved.seq % held["every"]:
+        return
+    policy = Policy.from_dict(held["rules"])
+    prune(engine, refs, user, policy, saved.key.agent, dry_run=False)
+
+
+def evict(engine: Engine, user: str, agents: Sequence[str], spare: int) -> int:
+    """Drop the oldest of these agents' checkpoints until `spare` are left: how many went. Protected ones stay."""
+    count = 0
+
+    def decide(view: View) -> list[Edit] | None:
+        nonlocal count
+        found = [(agent, c) for agent in agents for c in candidates(engine, Key(user, agent), view.agent(agent))]
+        loose = sorted((c.time, c.seq, agent) for agent, c in found if not c.protected)
+        going = loose[: max(0, len(found) - spare)]
+        count = len(going)
+        by_agent: dict[str, list[int]] = {}
+        for _, seq, agent in going:
+            by_agent.setdefault(agent, []).append(seq)
+        return [("drop", agent, _pairs(seqs)) for agent, seqs in by_agent.items()] or None
+
+    engine.operate(user, "evict", f"down to {spare}", decide)
+    return count
+
+
+def clear(engine: Engine, refs: Resolver, user: str, agents: Sequence[str]) -> int:
+    """Drop all checkpoints of these agents, their tags and branches with them."""
+    return _drop_whole(engine, user, agents, "clear", deleted=False)
+
+
+def delete_agent(engine: Engine, refs: Resolver, user: str, agent: str) -> int:
+    return _drop_whole(engine, user, [agent], "delete", deleted=True)
+
+
+def _drop_whole(engine: Engine, user: str, agents: Sequence[str], verb: str, *, deleted: bool) -> int:
+    count = 0
+
+    def decide(view: View) -> list[Edit] | None:
+        nonlocal count
+        count, edits = 0, []
+        for agent in agents:
+            held = view.agent(agent)
+            newest = engine.newest(Key(user, agent))
+            if newest is None:
+                continue
+            alive = Ranges([(1, newest.seq)]) - held.dropped
+            count += len(alive)
+            heads = branch_heads(newest, held)
+            edits += [("tag", agent, name, seq, None) for name, seq in held.tags.items()]
+            edits += [("branch", agent, name, seq, None) for name, seq in heads.items() if name != MAIN]
+            if alive:
+                edits.append(("drop", agent, [list(p) for p in alive.pairs]))
+            if deleted and not held.deleted:
+                edits.append(("deleted", agent, False, True))
+        return edits or None
+
+    engine.operate(user, verb, ", ".join(quote_agent(a) for a in agents[:5]), decide)
+    return count
+
+

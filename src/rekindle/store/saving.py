@@ -1,0 +1,240 @@
+"""How a save goes: encode against the parent, append one record if nobody was faster, else look again."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConflictError, InvalidInputError, NotFoundError
+from ..model import MAIN
+from ..state.runs import Slots
+from ..state.slots import pack_body
+from ..state.tree import Node, Place
+from ..state.write import Writer
+from ..storage.base import Append, Key, Outcome, PackWriter, Record
+from ..storage.record import Head, seal
+from .engine import Engine
+from .tips import Mark, Tip, unknown_heads
+from .view import AgentView
+
+SPILL = 4 << 20
+"""A save that writes more than this streams the rest into a pack: memory stays bounded, records stay small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One save, as asked for. `parent` None: the branch's head, whatever it is by then."""
+
+    key: Key
+    state: Any
+    parent: int | None
+    branch: str | None
+    kind: str
+    label: str | None
+    metadata: bytes
+    alias: str | None
+    strict: bool
+    trusted: bool
+    agent_type: str = ""
+    status: str = ""
+    more: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What came of it: the record's head, and whether it went where it was meant to."""
+
+    head: Head
+    parent: Mark | None
+    branched_from: str | None = None
+
+
+class Saving:
+    """One save, in steps, so that the same body serves callers that block and callers that await.
+
+    The tip's lock is held from `begin` to `end` (or `fail`).
+    """
+
+    def __init__(self, engine: Engine, request: Request) -> None:
+        self._engine = engine
+        self._request = request
+        self._tip = engine.tip(request.key)
+        self._pack: PackWriter | None = None
+
+    @property
+    def tip(self) -> Tip:
+        return self._tip
+
+    def begin(self) -> Append:
+        """Everything but the commit. Raises what the caller has to know; nothing is stored then."""
+        request, tip, engine = self._request, self._tip, self._engine
+        view = engine.view(request.key.user)
+        held = view.agent(request.key.agent)
+        if not tip.known or tip.operation != view.seq:
+            tip.learn(engine.newest(request.key), held, view.seq)
+        if held.deleted:
+            raise ConflictError(
+                "agent-deleted", f"agent {request.key.agent!r} was deleted", hint="save under another agent id, or undo"
+            )
+        self._base, self._branch, self._from = self._place(held)
+        self._mark = self._parent_mark(held)
+        self._seq = tip.newest + 1
+        try:
+            self._node, slots, shared = self._write()
+            if self._pack is not None:
+                self._pack.seal()
+        except BaseException:
+            self.fail()
+            raise
+        body = pack_body(slots)
+        self._head = self._make_head(held, view.seq)
+        data, link = seal(self._head, body)
+        object.__setattr__(self._head, "link", link)
+        record = Record(request.key, self._seq, data, body, request.alias, shared)
+        return Append((record,), view.seq)
+
+    def end(self, outcome: Outcome) -> Saved | None:
+        """The answer; None where the save has to begin again."""
+        tip = self._tip
+        if outcome is Outcome.CREATED:
+            tip.newest = self._seq
+            tip.heads[self._branch] = self._seq
+            tip.mark(self._head)
+            tip.keep_tree(self._seq, self._node)
+            return Saved(self._head, self._mark, self._from)
+        self.fail()
+        if outcome is Outcome.KNOWN:
+            return self._known_already()
+        self._engine.view(self._request.key.user, fresh=True)
+        return None
+
+    def fail(self) -> None:
+        """Nothing was stored: what this save has taught its trees (live compressors) is forgotten."""
+        self._tip.known = False
+        self._tip.trees.clear()
+        if self._pack is not None:
+            self._pack.abort()
+            self._pack = None
+
+    def _known_already(self) -> Saved:
+        key, alias = self._request.key, self._request.alias
+        found = self._engine.storage.find_alias(key.user, alias or "")
+        if found is None or found[0] != key.agent:
+            where = f"agent {found[0]!r}" if found else "another agent"
+            raise ConflictError("id-taken", f"the checkpoint id {alias!r} belongs to {where}", hint="use another id")
+        return Saved(self._engine.head(key, found[1]), None)
+
+    # -- where it goes -----------------------------------------------------------------------------------------------
+
+    def _place(self, held: AgentView) -> tuple[int, str, str | None]:
+        """(parent seq or 0, branch, the branch it was meant for where it became one of its own)."""
+        request, heads = self._request, self._tip.heads
+        if request.parent is None:
+            branch = request.branch or MAIN
+            if request.branch is not None and branch != MAIN and branch not in heads:
+                raise _no_branch(request.key.agent, branch)
+            return heads.get(branch, 0), branch, None
+        branch = request.branch or self._branch_of(request.parent, heads)
+        if branch not in heads or heads[branch] == request.parent:
+            return request.parent, branch, None
+        if request.strict:
+            raise ConflictError(
+                "head-moved",
+                f"branch {branch!r} of agent {request.key.agent!r} is at {heads[branch]}, not at {request.parent}",
+                hint="restore the branch's head and try again, or save without strict: it becomes a branch of its own",
+            )
+        taken = set(heads) | set(held.branches)
+        own = next(name for n in range(2, len(taken) + 3) if (name := f"{branch}-{n}") not in taken)
+        return request.parent, own, branch
+
+    def _branch_of(self, seq: int, heads: dict[str, int]) -> str:
+        at_head = [name for name, head in heads.items() if head == seq]
+        if len(at_head) == 1:
+            return at_head[0]
+        branch = self._mark_of(seq).branch
+        return branch if not at_head or branch in at_head else at_head[0]
+
+    def _parent_mark(self, held: AgentView) -> Mark | None:
+        if not self._base:
+            return None
+        if self._base in held.dropped:
+            raise NotFoundError(
+                "parent-gone", f"the parent, checkpoint {self._base} of agent {self._request.key.agent!r}, was pruned",
+                hint="undo the prune, or save without a parent",
+            )  # fmt: skip
+        return self._mark_of(self._base)
+
+    def _mark_of(self, seq: int) -> Mark:
+        mark = self._tip.marks.get(seq)
+        if mark is None:
+            self._tip.mark(self._engine.head(self._request.key, seq))
+            mark = self._tip.marks[seq]
+        return mark
+
+    # -- what it writes ----------------------------------------------------------------------------------------------
+
+    def _write(self) -> tuple[Node, list[bytes], tuple[tuple[bytes, int], ...]]:
+        engine, key = self._engine, self._request.key
+        slots: list[bytes] = []
+        room = SPILL
+
+        def put(slot: bytes) -> Place:
+            nonlocal room
+            if room > 0:
+                room -= len(slot)
+                slots.append(slot)
+                return (self._seq, 1, len(slots) - 1)
+            return self._spill(slot)
+
+        def share(digest: bytes) -> Place | None:
+            found = engine.storage.find_shared(key.user, digest)
+            if found is None:
+                return None
+            agent, seq, slot = found
+            return (seq, 1, slot) if agent == key.agent else (agent, seq, slot)
+
+        out = Slots(put, share, compress=engine.storage.compresses)
+        writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=self._request.trusted)
+        node = writer.root(self._request.state, self._prior())
+        shared = tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
+        return node, slots, shared
+
+    def _prior(self) -> Node | None:
+        if not self._base:
+            return None
+        tree = self._tip.trees.get(self._base)
+        return tree if tree is not None else self._engine.root(self._engine.head(self._request.key, self._base))
+
+    def _spill(self, slot: bytes) -> Place:
+        if self._pack is None:
+            self._pack_id = secrets.token_bytes(12)
+            self._pack = self._engine.storage.packs.create(self._pack_id)
+        return (self._pack_id, self._pack.append(slot), len(slot))
+
+    def _make_head(self, held: AgentView, guard: int) -> Head:
+        request, engine = self._request, self._engine
+        more = dict(request.more or {})
+        if self._mark is not None and self._mark.alias is not None:
+            more["parent_alias"] = self._mark.alias
+        return Head(
+            request.key, self._seq, self._base, request.kind, engine.now(), self._node.size, self._branch,
+            self._mark.link if self._mark is not None else b"",
+            engine.hasher(request.key.user).root(self._node), self._node.stored(), request.label,
+            request.agent_type, request.status, request.metadata, request.alias,
+            unknown_heads(self._tip.heads, self._branch, held), guard, more=more,
+        )  # fmt: skip
+
+
+def _no_branch(agent: str, branch: str) -> NotFoundError:
+    return NotFoundError(
+        "branch-not-found", f"agent {agent!r} has no branch {branch!r}",
+        hint=f"list its branches with `rekindle branches {agent}`, or make it with fork",
+    )  # fmt: skip
+
+
+def check_metadata(metadata: Any) -> None:
+    if not isinstance(metadata, dict):
+        raise InvalidInputError("bad-metadata", f"metadata must be a dict, not {type(metadata).__name__}")
+
+

@@ -1,0 +1,81 @@
+"""What a process remembers of the end of an agent's timeline, so that a save need not read it again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..state.tree import Node
+from ..storage.record import Head
+from .view import AgentView
+
+_TREES = 4
+
+
+class Mark(NamedTuple):
+    """Enough of a record to be a parent."""
+
+    link: bytes
+    alias: str | None
+    branch: str
+
+
+@dataclass
+class Tip:
+    """`lock` is held through a save: saves of one agent follow each other. `known` False: read it again first."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    known: bool = False
+    operation: int = 0
+    newest: int = 0
+    heads: dict[str, int] = field(default_factory=dict)
+    marks: dict[int, Mark] = field(default_factory=dict)
+    trees: OrderedDict[int, Node] = field(default_factory=OrderedDict)
+
+    def learn(self, newest: Head | None, view: AgentView, operation: int) -> None:
+        """The state of affairs as the newest record and the operation log (up to `operation`) tell it."""
+        self.operation = operation
+        self.newest = newest.seq if newest is not None else 0
+        self.heads = branch_heads(newest, view)
+        self.marks.clear()
+        if newest is not None:
+            self.mark(newest)
+        self.known = True
+
+    def mark(self, head: Head) -> None:
+        if len(self.marks) > 64:
+            self.marks.clear()
+        self.marks[head.seq] = Mark(head.link, head.alias, head.branch)
+
+    def keep_tree(self, seq: int, node: Node) -> None:
+        self.trees[seq] = node
+        self.trees.move_to_end(seq)
+        while len(self.trees) > _TREES:
+            self.trees.popitem(last=False)
+
+
+def branch_heads(newest: Head | None, view: AgentView) -> dict[str, int]:
+    """Every branch's head. A record tells the heads its writer knew; later operations have the last word."""
+    heads: dict[str, int] = {}
+    since = 0
+    if newest is not None:
+        heads = {**newest.heads, newest.branch: newest.seq}
+        since = newest.guard
+    for name, pointer in view.branches.items():
+        if pointer.operation > since or name not in heads:
+            if pointer.seq is None:
+                heads.pop(name, None)
+            else:
+                heads[name] = pointer.seq
+    return {name: seq for name, seq in heads.items() if seq not in view.dropped}
+
+
+def unknown_heads(heads: dict[str, int], branch: str, view: AgentView) -> dict[str, int]:
+    """The heads a record on `branch` has to tell: those the operation log does not."""
+    return {
+        name: seq
+        for name, seq in heads.items()
+        if name != branch and ((pointer := view.branches.get(name)) is None or pointer.seq != seq)
+    }

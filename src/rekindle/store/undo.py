@@ -1,0 +1,38 @@
+"""Turning operations round."""
+
+from __future__ import annotations
+
+from ..errors import ConflictError, NotFoundError
+from ..refs import quote_agent
+from .engine import Engine
+from .view import Edit, Operation, View, destroyed, inverse
+
+
+def undo(engine: Engine, user: str, seq: int | None) -> Operation:
+    """Append the operation that turns one round: the last that was not undone yet, or the one asked for."""
+    past = engine.operations(user)
+    if seq is None:
+        target = next((op for op in reversed(past) if op.undoable), None)
+        if target is None:
+            raise NotFoundError("nothing-to-undo", "there is no operation to undo", hint="see `rekindle undo --list`")
+    else:
+        target = next((op for op in past if op.seq == seq), None)
+        if target is None:
+            raise NotFoundError("no-operation", f"there is no operation {seq}", hint="see `rekindle undo --list`")
+        if not target.undoable:
+            why = f"operation {target.undone_by} undid it" if target.undone_by else f"a {target.verb} cannot be"
+            raise ConflictError("not-undoable", f"operation {seq} ({target.verb}) cannot be undone: {why}")
+
+    def decide(view: View) -> list[Edit]:
+        lost = destroyed(view, target.edits)
+        if lost:
+            agent, ranges = next(iter(lost.items()))
+            raise ConflictError(
+                "collected", f"{len(ranges)} checkpoints of agent {quote_agent(agent)} that operation {target.seq} "
+                "dropped were collected since: they are gone for good",
+            )  # fmt: skip
+        return inverse(target.edits)
+
+    done = engine.operate(user, "undo", f"{target.verb} {target.summary}", decide, undoes=target.seq)
+    assert done is not None
+    return done
