@@ -112,6 +112,24 @@ def messages(content: Content, count: int) -> Iterator[Message]:
         yield {"role": "assistant" if n % 2 else "user", "content": next(pieces)}
 
 
+def annotated(source: Iterator[Message]) -> Iterator[Message]:
+    """The same messages with what frameworks keep beside the content."""
+    pick = random.Random(SEED + 2)
+    for message in source:
+        asked, answered = pick.randrange(4000), pick.randrange(1000)
+        yield message | {
+            "id": pick.randbytes(16).hex(),
+            "name": None,
+            "created_at": 1731967200.0 + asked,
+            "tool_calls": [],
+            "metadata": {
+                "model": "gpt-4o-2024-08-06",
+                "finish_reason": "stop",
+                "usage": {"input_tokens": asked, "output_tokens": answered, "total_tokens": asked + answered},
+            },
+        }
+
+
 @dataclass(frozen=True)
 class Workload:
     """A sequence of saves. `steps` starts it anew: (thread, state) after each step.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ MAIN = "main"
 MAX_ID_BYTES = 512
 
 _LAZY = ("collected_fields", "required_fields", "context_summary", "state")
-_ID = re.compile(r"chk_([1-9][0-9]{0,9})-([a-z2-7]{8})([a-z2-7]{6})")
+_ID = re.compile(r"chk_([1-9][0-9]{0,9})-([0-9a-f]{8})([0-9a-f]{8})")
 
 
 @dataclass(eq=False)
@@ -113,17 +112,13 @@ def lazy(load: Callable[[], Mapping[str, Any]], **facts: Any) -> Checkpoint:
     return checkpoint
 
 
-def _base32(data: bytes, size: int) -> str:
-    return base64.b32encode(data).decode().lower()[:size]
-
-
 def checkpoint_id(seq: int, agent_tag: str, link: bytes) -> str:
-    """`chk_42-k3v9t2m8q4dx`: the 42nd record, of the agent with that tag, with that content."""
-    return f"chk_{seq}-{agent_tag}{_base32(link, 6)}"
+    """`chk_42-5d41402abc4b2a76`: the 42nd record, of the agent with that tag, with that content."""
+    return f"chk_{seq}-{agent_tag}{link.hex()[:8]}"
 
 
 def agent_tag(digest: bytes) -> str:
-    return _base32(digest, 8)
+    return digest.hex()[:8]
 
 
 def parse_id(text: str) -> tuple[int, str, str] | None:

@@ -4,9 +4,9 @@ import copy
 import pickle  # noqa: TID251 - users pickle; we don't
 import sys
 import threading
-import time
 import weakref
 from collections import OrderedDict, defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rekindle.errors import InvalidInputError
-from rekindle.state import stamps
+from rekindle.state import owners, stamps, tracked_dict, tracked_list
 from rekindle.state.tracked import TrackedDict, TrackedList, is_frozen, now, tracked
 
 Tracked = TrackedList | TrackedDict
@@ -106,7 +106,9 @@ def untrusted(value: Any) -> bool:
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", 1.0, (1, "x"), b"b"])
 keys = st.sampled_from(["a", "b", "c", "d", 0, 1, True, (1,)])
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4), max_leaves=8
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=8,
 )
 indexes = st.integers(-7, 7)
 slices = st.builds(slice, st.none() | indexes, st.none() | indexes, st.sampled_from([None, 1, 2, -1, -2]))
@@ -177,13 +179,13 @@ class TrackedMachine(RuleBasedStateMachine):
         known = {id(node) for node, _ in self.pairs}
         for node, plain in self.pairs:
             assert type(plain) is list or type(plain) is dict
-            items = zip(node.values(), plain.values()) if type(plain) is dict else zip(node, plain)
-            for child, other in items:
+            children, others = (node.values(), plain.values()) if type(plain) is dict else (node, plain)
+            for child, other in zip(children, others, strict=True):
                 if isinstance(child, Tracked) and id(child) not in known:
                     known.add(id(child))
                     self.pairs.append((child, other))
 
-    def both(self, operation: Any, node: Any, plain: Any, *arguments: tuple[Any, Any]) -> None:
+    def both(self, operation: Any, node: Any, plain: Any, *arguments: tuple[Any, ...]) -> None:
         outcomes = []
         for target, of in ((node, 0), (plain, 1)):
             try:
@@ -193,32 +195,36 @@ class TrackedMachine(RuleBasedStateMachine):
         assert outcomes[0] == outcomes[1]
         self.meet()
 
-    def fresh_or_met(self, value: Any, met: int | None, into: Any) -> tuple[Any, Any]:
-        """The value twice, or a container that is elsewhere already, if that makes no cycle."""
+    def fresh_or_met(self, value: Any, met: int | None, into: Any) -> list[tuple[Any, Any]]:
+        """Twice two copies of the value, or a container that is elsewhere already, if that makes no cycle."""
         if met is not None:
             node, plain = self.pairs[met % len(self.pairs)]
             if not any(each is into for each in reachable(node)) and len(repr(node)) < 200:
-                return node, plain
-        return copy.deepcopy(value), copy.deepcopy(value)
+                return [(node, plain)] * 2
+        return [(copy.deepcopy(value), copy.deepcopy(value)) for _ in range(2)]
 
     @rule(n=which, name=st.sampled_from(sorted(LIST_OPERATIONS)), at=indexes, cut=slices, value=values,
           some=st.lists(values, max_size=3), met=st.none() | which)  # fmt: skip
-    def change_a_list(self, n: int, name: str, at: int, cut: slice, value: Any, some: list[Any], met: Any) -> None:
+    def change_a_list(
+        self, n: int, name: str, at: int, cut: slice, value: Any, some: list[Any], met: int | None
+    ) -> None:
         lists = [pair for pair in self.pairs if type(pair[1]) is list and len(repr(pair[1])) < 500]
         if lists:
             node, plain = lists[n % len(lists)]
-            new = self.fresh_or_met(value, met, node)
-            more = tuple([*copy.deepcopy(some), each] for each in new)
+            new, other = self.fresh_or_met(value, met, node)
+            more = tuple([*copy.deepcopy(some), each] for each in other)
             self.both(LIST_OPERATIONS[name], node, plain, (at, at), (cut, cut), new, more)
 
     @rule(n=which, name=st.sampled_from(sorted(DICT_OPERATIONS)), key=keys, value=values,
           some=st.dictionaries(keys, values, max_size=3), met=st.none() | which)  # fmt: skip
-    def change_a_dict(self, n: int, name: str, key: Any, value: Any, some: dict[Any, Any], met: Any) -> None:
+    def change_a_dict(
+        self, n: int, name: str, key: Any, value: Any, some: dict[Any, Any], met: int | None
+    ) -> None:
         dicts = [pair for pair in self.pairs if type(pair[1]) is dict and len(repr(pair[1])) < 500]
         if dicts:
             node, plain = dicts[n % len(dicts)]
-            new = self.fresh_or_met(value, met, node)
-            more = tuple(copy.deepcopy(some) | {"met": each} for each in new)
+            new, other = self.fresh_or_met(value, met, node)
+            more = tuple(copy.deepcopy(some) | {"met": each} for each in other)
             self.both(DICT_OPERATIONS[name], node, plain, (key, key), new, more)
 
     @rule(n=which)
@@ -264,15 +270,16 @@ class TrackedMachineInLittleRoom(TrackedMachine):
 TestTracked = TrackedMachine.TestCase
 TestTrackedInLittleRoom = TrackedMachineInLittleRoom.TestCase
 TestTracked.settings = TestTrackedInLittleRoom.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None
+    max_examples=60, stateful_step_count=30, deadline=None
 )
 
 
 # --- every way to change one ------------------------------------------------------------------------------
 
 READING = {
-    "__class_getitem__", "__contains__", "__doc__", "__eq__", "__ge__", "__getattribute__", "__getitem__", "__gt__",
-    "__hash__", "__iter__", "__le__", "__len__", "__lt__", "__ne__", "__repr__", "__reversed__", "__sizeof__", "copy",
+    "__class_getitem__", "__contains__", "__doc__", "__eq__", "__ge__", "__getattribute__", "__getitem__",
+    "__gt__", "__hash__", "__iter__", "__le__", "__len__", "__lt__", "__ne__", "__repr__", "__reversed__",
+    "__sizeof__", "copy",
 }  # fmt: skip
 READING_LISTS = READING | {"__add__", "__mul__", "__rmul__", "count", "index"}
 READING_DICTS = READING | {"__or__", "__ror__", "fromkeys", "get", "items", "keys", "values"}
@@ -299,7 +306,8 @@ def test_nothing_changed_is_reported_as_nothing() -> None:
     messages = state["messages"].changes(since)
     assert (messages.low, messages.replaced, messages.inside) == (5, frozenset(), frozenset())
     changes = state.changes(since)
-    assert not (changes.all or changes.replaced or changes.inside or changes.removed)
+    assert not changes.all
+    assert not changes.replaced | changes.inside | changes.removed
     assert state.changed_at <= since
 
 
@@ -466,7 +474,7 @@ INTERRUPTED: dict[str, Any] = {
     "deep": lambda state: state["messages"][1]["tags"].append("u"),
     "to the end": lambda state: state.__setitem__("messages", state.pop("messages")),
     "clear": lambda state: state["messages"][1].clear(),
-    "update": lambda state: state.update(step=[{}], messages=[]),
+    "update": lambda state: state.update(step={}, messages=[]),
 }
 
 
@@ -487,6 +495,7 @@ def interrupt(operation: Any, state: Any, after: int) -> bool:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 hears of it before settrace only
     sys.settrace(trace)
     try:
         operation(state)
@@ -498,18 +507,21 @@ def interrupt(operation: Any, state: Any, after: int) -> bool:
 
 
 @pytest.mark.parametrize("name", INTERRUPTED)
-def test_an_interrupt_at_any_moment_hides_no_change(name: str) -> None:
+def test_an_interrupt_at_any_moment_hides_no_change(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python takes no interrupt in the midst of `with lock`; we would, and leave it held for ever
+    for module in (stamps, owners, tracked_dict, tracked_list):
+        monkeypatch.setattr(module, "lock", nullcontext())
     after, happened = 0, True
     while happened:
         state = conversation(3)
         then = Then(reachable(state))
         happened = interrupt(INTERRUPTED[name], state, after)
         then.check()
-        for node in reachable(state):  # nor those that follow
-            then_too = Then(reachable(state))
+        for node in reachable(state)[::-3]:  # nor those that follow
+            after_it = Then(reachable(state))
             node.clear()
             then.check()
-            then_too.check()
+            after_it.check()
         after += 1
     assert after > 20
 
@@ -548,7 +560,6 @@ def test_a_saver_in_another_thread_misses_nothing() -> None:
             thread.start()
         while any(thread.is_alive() for thread in threads):
             previous = saved(previous, mirror)
-            time.sleep(0)  # locks aren't fair: let the writers have it
     finally:
         sys.setswitchinterval(interval)
     saved(previous, mirror)
@@ -560,7 +571,7 @@ def test_a_saver_in_another_thread_misses_nothing() -> None:
 
 def test_what_is_made_of_them_is_plain_or_tracked() -> None:
     node, mapping = tracked([3, [1]]), tracked({"a": [1]})
-    for plain in (node[:], node.copy(), node + [1], node * 2, sorted(node[:1]), list(node)):
+    for plain in (node[:], node.copy(), node + node, node * 2, sorted(node[:1]), list(node)):
         assert type(plain) is list
     for plain in (mapping.copy(), mapping | {"b": 1}, {"b": 1} | mapping, dict(mapping)):
         assert type(plain) is dict
@@ -615,7 +626,7 @@ def test_an_iterable_that_raises_changes_nothing() -> None:
         raise OSError
 
     node = tracked([0])
-    with pytest.raises(OSError, match=""):
+    with pytest.raises(OSError):
         node.extend(broken())
     assert node == [0]
 
@@ -636,10 +647,11 @@ class Point:
     x: int = 0
 
 
-FROZEN = [None, True, 1, 1.5, 1j, "a", b"a", date(2024, 1, 2), datetime(2024, 1, 2, tzinfo=UTC), timedelta(1), UTC,
-          UUID(int=1), Decimal(1), Path("a"), Colour.RED, (1, ("a", None)), frozenset([1, (2,)])]  # fmt: skip
-NOT_FROZEN = [set(), bytearray(), Point(), Text("a"), object(), ([],), (1, (Point(),)), defaultdict(list), [], {},
-              tracked([]), (tracked({}),), int]  # fmt: skip
+FROZEN = [None, True, 1, 1.5, 1j, "a", b"a", date(2024, 1, 2), datetime(2024, 1, 2, tzinfo=UTC), timedelta(1),
+          UTC, UUID(int=1), Decimal(1), Path("a"), Colour.RED, (1, ("a", None)),
+          frozenset([1, (2,)])]  # fmt: skip
+NOT_FROZEN = [set(), bytearray(), Point(), Text("a"), object(), ([],), (1, (Point(),)), defaultdict(list), [],
+              {}, tracked([]), (tracked({}),), int]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", FROZEN, ids=repr)

@@ -109,7 +109,7 @@ def header_size(n: int) -> int:
 
 def _pack_path(value: PurePath) -> Ext:
     flavour = "path" if isinstance(value, Path) else "windows" if isinstance(value, PureWindowsPath) else "posix"
-    return Ext(PATH, _packb([flavour, str(value)]))
+    return Ext(PATH, pack([flavour, str(value)]))
 
 
 def _pack_zone(zone: dt.tzinfo | None) -> Any:
@@ -280,6 +280,16 @@ def _pairs(flat: list[Any]) -> dict[Any, Any]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
+def _revive_datetime(stored: list[Any]) -> dt.datetime:
+    year, month, day, hour, minute, second, micro, fold, zone = stored
+    return dt.datetime(year, month, day, hour, minute, second, micro, _zone(zone), fold=fold)
+
+
+def _revive_time(stored: list[Any]) -> dt.time:
+    hour, minute, second, micro, fold, zone = stored
+    return dt.time(hour, minute, second, micro, _zone(zone), fold=fold)
+
+
 def _revive_path(flavour: str, text: str) -> PurePath:
     if flavour == "path" and sys.platform != "win32":
         return PosixPath(text)
@@ -309,9 +319,9 @@ _READERS: dict[int, Callable[[Any], Any]] = {
     SET: set,
     FROZENSET: frozenset,
     MAP: _pairs,
-    DATETIME: lambda v: dt.datetime(*v[:7], fold=v[7], tzinfo=_zone(v[8])),
+    DATETIME: _revive_datetime,
     DATE: lambda v: dt.date(*v),
-    TIME: lambda v: dt.time(*v[:4], fold=v[4], tzinfo=_zone(v[5])),
+    TIME: _revive_time,
     TIMEDELTA: lambda v: dt.timedelta(*v),
     PATH: lambda v: _revive_path(*v),
     COMPLEX: lambda v: complex(*v),

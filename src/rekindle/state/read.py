@@ -48,7 +48,7 @@ class Reader:
     """Reads states of one agent. `opaque`: values of unregistered types come as `Opaque` instead of an error."""
 
     def __init__(self, fetch: Fetch, hasher: Hasher, *, opaque: bool = False) -> None:
-        self._fetch = fetch
+        self.fetch = fetch
         self._hasher = hasher
         self._opaque = opaque
 
@@ -124,7 +124,7 @@ class Reader:
         top = max(item.level for item in todo if isinstance(item, Index))
         wanted = [item for item in todo if isinstance(item, Index) and item.level == top]
         levels[top] = wanted
-        fetched = self._fetch([index.place for index in wanted])
+        fetched = self.fetch([index.place for index in wanted])
         for index, found in zip(wanted, fetched, strict=True):
             index.items = self.index_items(index, found)
         return [x for item in todo for x in (item.items if isinstance(item, Index) and item.level == top else [item])]
@@ -143,7 +143,7 @@ class Reader:
     def contents(self, runs: Sequence[Run], kind: Kind) -> list[bytes]:
         """The bytes of runs, each checked against its hash."""
         places = [place for run in runs for place in run.places]
-        fetched = iter(self._fetch(places))
+        fetched = iter(self.fetch(places))
         out = []
         for run in runs:
             found = [slot for _ in run.places for slot in next(fetched)]
@@ -162,7 +162,7 @@ class Reader:
         """A run's elements as they are encoded; None where their lengths were not kept."""
         if run.raw is not None and run.lengths is not None:
             return _split(run.raw, run.lengths)
-        fetched = self._fetch(run.places)
+        fetched = self.fetch(run.places)
         elements, known = _splice_elements([slot for part in fetched for slot in part])
         if self._hasher.content(b"".join(elements)) != run.digest:
             raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")

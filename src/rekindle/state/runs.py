@@ -14,6 +14,7 @@ from .tree import Child, Hasher, Item, Kind, Place, Run
 MOST_SPLICES = 64
 """A run edited more often is written anew: reading it stays cheap."""
 _LEAST_MEAN = 16
+_SMALL = 512
 
 Closes = Callable[[bytes, int, int], bool]
 
@@ -41,15 +42,25 @@ class Slots:
 
 
 class RunWriter:
-    def __init__(self, hasher: Hasher, reader: Reader, out: Slots) -> None:
+    def __init__(self, hasher: Hasher, reader: Reader, out: Slots, memory: int) -> None:
+        self._memory = memory
         self._hasher = hasher
         self._reader = reader
         self._out = out
 
-    def same(self, run: Run, content: memoryview | bytes) -> bool:
-        if len(content) != run.size:
+    def same(self, run: Run, packed: bytes, header: int = 0) -> bool:
+        """Whether a run's elements, packed behind a header of so many bytes, are what they were."""
+        if len(packed) != run.size + header:
             return False
-        return content == run.raw if run.raw is not None else self._hasher.content(content) == run.digest
+        if run.packed is not None:
+            self._memory -= run.size
+            return packed == run.packed
+        if self._hasher.content(memoryview(packed)[header:]) != run.digest:
+            return False
+        if self._memory >= run.size:
+            self._memory -= run.size
+            run.packed = packed
+        return True
 
     def fresh(self, content: bytes, lengths: list[int] | None, count: int, *, closed: bool) -> Run:
         """A run written whole, or found where this user already has it."""
@@ -84,9 +95,12 @@ class RunWriter:
 
         A run at the end of `before` that is still open is taken off it and continued.
         """
-        tail = before.pop() if before and isinstance(before[-1], Run) and not before[-1].closed else None
+        last = before[-1] if before else None
+        tail = last if isinstance(last, Run) and not last.closed else None
+        if tail is not None:
+            before.pop()
         groups = _groups(iter(elements), closes, tail)
-        if isinstance(tail, Run):
+        if tail is not None:
             first = next(groups, None)
             if first is None:
                 return [tail]
@@ -128,9 +142,9 @@ class RunWriter:
 
     def edited(self, old: Run, elements: list[bytes], *, closed: bool) -> Run:
         """A run whose elements were `old`'s: only what differs is written, while that is much less than all."""
-        held = self._reader.elements(old)
         content = b"".join(elements)
         lengths = [len(e) for e in elements]
+        held = self._reader.elements(old) if len(content) > _SMALL else None
         if held is None or _pieces(old) >= MOST_SPLICES:
             return self.fresh(content, lengths, len(elements), closed=closed)
         splices, added = _difference(held, elements)
@@ -144,8 +158,8 @@ class RunWriter:
         """An open run with more elements at its end."""
         data = b"".join(added)
         more = [len(e) for e in added]
-        raw = old.raw if old.raw is not None else b"".join(self._reader.elements(old) or [])
-        lengths = None if old.lengths is None and old.raw is not None else [*self._lengths(old), *more]
+        raw, known = self._known(old)
+        lengths = None if known is None else [*known, *more]
         slot, stream = None, old.stream
         old.stream = None  # another branch may go on from the same run: a stream is continued once
         if self._out.compress and stream is not False:
@@ -159,8 +173,14 @@ class RunWriter:
         run.stream = None if closed else stream
         return run
 
-    def _lengths(self, run: Run) -> list[int]:
-        return run.lengths if run.lengths is not None else [len(e) for e in self._reader.elements(run) or []]
+    def _known(self, run: Run) -> tuple[bytes, list[int] | None]:
+        """A run's bytes, and its elements' lengths where they were kept."""
+        if run.raw is not None:
+            return run.raw, run.lengths
+        elements = self._reader.elements(run)
+        if elements is None:
+            return self._reader.contents([run], Kind.LIST)[0], None
+        return b"".join(elements), [len(e) for e in elements]
 
     def _grown(
         self, old: Run, slot: bytes, content: bytes, lengths: list[int] | None, count: int, closed: bool, *, spliced: bool

@@ -67,7 +67,7 @@ def _dump_object(value: Any) -> dict[str, Any]:
     return _attributes(value)
 
 
-def _load_object(cls: type) -> Load:
+def _load_object(cls: Any) -> Load:
     return lambda data: _fill(cls.__new__(cls), data)
 
 
@@ -112,7 +112,7 @@ def _dump_derived(base: type) -> Dump:
     return lambda value: [base(value), _attributes(value)]
 
 
-def _load_derived(cls: type, base: type) -> Load:
+def _load_derived(cls: Any, base: Any) -> Load:
     def load(data: list[Any]) -> Any:
         if base in (dict, list, set):
             value = cls.__new__(cls)

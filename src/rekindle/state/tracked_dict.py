@@ -59,7 +59,11 @@ class TrackedDict(dict[K, V], Container):
                 return DictChanges(frozenset(), frozenset(), frozenset(), all=True)
             replaced = frozenset(key for key in newer_than(self._replaced, since) if key in self)
             inside = frozenset(self._find(newer_than(self._inside, since))) - replaced
-            return DictChanges(replaced, inside, frozenset(newer_than(self._removed, since)), all=False)
+            removed = newer_than(self._removed, since)
+            leaving = {
+                key for key in removed if key in self and key not in replaced
+            }  # in another thread, right now
+            return DictChanges(replaced, inside, frozenset(removed - leaving), all=False)
 
     def _fill(self, plain: dict[Any, Any], held: Callable[[Container, Any], Any]) -> None:
         dict.update(self, plain)
@@ -114,8 +118,12 @@ class TrackedDict(dict[K, V], Container):
 
     def __delitem__(self, key: K, /) -> None:
         old = self[key]
-        self._remove(key)
-        super().__delitem__(key)
+        try:
+            self._remove(key)
+            super().__delitem__(key)
+        except BaseException:
+            self._rewrite()  # interrupted: whether the key went, and will keep its place when set, is open
+            raise
         self._remove(key)
         if isinstance(old, Container):
             old._unlink(self)

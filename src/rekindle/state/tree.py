@@ -41,7 +41,11 @@ user; (pack id, offset, length): a range of a pack. The first part's type (int, 
 
 @dataclass(slots=True)
 class Run:
-    """Neighbouring elements. `closed`: nothing is appended to it any more. `stream`: its live compressor."""
+    """Neighbouring elements. `closed`: nothing is appended to it any more.
+
+    What this process remembers beside: `raw` and `lengths` of what is likely to be edited, `packed` (the elements
+    behind a header) to compare with, `stream`, the live compressor of one that grows.
+    """
 
     digest: bytes
     count: int
@@ -51,6 +55,7 @@ class Run:
     spliced: bool = False
     raw: bytes | None = None
     lengths: list[int] | None = None
+    packed: bytes | None = None
     stream: Any = None
 
     def stored(self) -> list[Any]:

@@ -27,13 +27,18 @@ Element = bytes | Child
 
 
 class Writer:
-    """Writes one state into `slots`, against the tree of its parent where there is one."""
+    """Writes one state into `slots`, against the tree of its parent where there is one.
 
-    def __init__(self, hasher: Hasher, reader: Reader, slots: Slots, *, trusted: bool = False) -> None:
+    Up to `memory` bytes of runs found unchanged are remembered: next time they are compared, not hashed.
+    """
+
+    def __init__(
+        self, hasher: Hasher, reader: Reader, slots: Slots, *, trusted: bool = False, memory: int = 0
+    ) -> None:
         self._hasher = hasher
         self._reader = reader
         self._slots = slots
-        self._runs = RunWriter(hasher, reader, slots)
+        self._runs = RunWriter(hasher, reader, slots, memory)
         self._trusted = trusted
         self._tracks = True
 
@@ -217,7 +222,7 @@ class Writer:
         if isinstance(item, Child) or at + item.count > len(value):
             return False
         data = codec.pack(list(value[at : at + item.count]), tracks=self._tracks)
-        return self._runs.same(item, memoryview(data)[codec.header_size(item.count) :])
+        return self._runs.same(item, data, codec.header_size(item.count))
 
     def _list_elements(self, value: Sequence[Any], at: int, children: list[Child]) -> Iterator[Element]:
         """Encoded elements from there on; large ones against the old large ones in order."""
@@ -280,7 +285,7 @@ class Writer:
         else:
             data = codec.pack(dict(part), tracks=self._tracks)
             header = codec.header_size(len(part))
-        if self._runs.same(item, memoryview(data)[header:]):
+        if self._runs.same(item, data, header):
             return item
         if not aligned:
             return None
@@ -330,7 +335,7 @@ def _kind_of(value: Any, tracks: bool) -> Kind | None:
     return Kind.OBJECT if entry_for(t) is not None else None
 
 
-_KINDS = {
+_KINDS: dict[type, Kind] = {
     list: Kind.LIST,
     tuple: Kind.TUPLE,
     dict: Kind.MAP,
@@ -348,17 +353,23 @@ def room_left(value: Any, room: int) -> int:
         return room - len(value)
     if t is dict or t is TrackedDict:
         for key, x in value.items():
-            room = room_left(x, room - (len(key) if type(key) is str else 8))
+            room -= len(key) if type(key) is str else 8
+            if type(x) is str:
+                room -= len(x)
+            else:
+                room = room_left(x, room)
             if room < 0:
-                return room
+                break
         return room
-    if t in (list, tuple, TrackedList):
-        for x in value:
-            room = room_left(x, room - 1)
-            if room < 0:
-                return room
+    if t in _SEQUENCES:
+        room -= len(value)
+        for x in value if room >= 0 else ():
+            if type(x) not in _SMALL:
+                room = room_left(x, room)
+                if room < 0:
+                    break
         return room
-    if isinstance(value, (int, float)) or value is None:
+    if t in _SMALL:
         return room - 2
     held = getattr(value, "__dict__", None)
     if type(held) is dict:
@@ -367,3 +378,7 @@ def room_left(value: Any, room: int) -> int:
         return room - int(value.nbytes)
     entry = entry_for(t)
     return room_left(entry.dump(value), room - 16) if entry is not None else room - 16
+
+
+_SMALL = frozenset((int, float, bool, type(None)))
+_SEQUENCES = frozenset((list, tuple, TrackedList))

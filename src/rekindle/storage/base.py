@@ -152,6 +152,10 @@ class Storage(ABC):
         """(agent, seq, slot) where that run lies."""
 
     @abstractmethod
+    def shared_in(self, key: Key, spans: Sequence[tuple[int, int]]) -> list[tuple[bytes, int, int]]:
+        """(digest, seq, slot) of every entry of the shared index that points into these records."""
+
+    @abstractmethod
     def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
         """(agent, seq) of the record that carries that id."""
 

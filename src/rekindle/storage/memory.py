@@ -119,6 +119,14 @@ class MemoryStorage(Storage):
             found = self._shared.get(digest)
             return None if found is None or found[0].user != user else (found[0].agent, found[1], found[2])
 
+    def shared_in(self, key: Key, spans: Sequence[tuple[int, int]]) -> list[tuple[bytes, int, int]]:
+        with self._live():
+            return [
+                (digest, seq, slot)
+                for digest, (owner, seq, slot) in self._shared.items()
+                if owner == key and any(first <= seq <= last for first, last in spans)
+            ]
+
     def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
         with self._live():
             found = self._aliases.get((user, alias))

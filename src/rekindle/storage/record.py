@@ -1,6 +1,6 @@
 """A record's head: what one save says about itself, byte by byte.
 
-`format | codec | compression | key id | checksum (8) | body checksum (8) | plain | sealed`. The checksum binds the
+`format | codec | flags | key id | checksum (8) | body checksum (8) | plain | sealed`. The checksum binds the
 user, the agent and the seq, so a record that has moved is a record that is damaged; it needs no key. Plain for ever
 are parent, kind, time and size; all else is in the sealed part. docs/format.md tells more.
 """
@@ -8,7 +8,7 @@ are parent, kind, time and size; all else is in the sealed part. docs/format.md 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ormsgpack
@@ -24,6 +24,7 @@ NO_KEY = 0
 _FIXED = 20
 _WORTH = 512
 _LIMIT = 1 << 28
+_COMPRESSED, _REACHES = 1, 2
 
 OPERATION = "operation"
 """The kind of a record in an operation log."""
@@ -58,14 +59,20 @@ class Head:
     link: bytes = b""
     body_check: bytes = b""
     more: Mapping[str, Any] = field(default_factory=dict)
+    reaches: bool = False
+    """Its state names slots that neither it nor its parent wrote or named: shared ones, or a pack of its own."""
+
+
+EMPTIED = "emptied"
+"""In `more` of a record that was collected but holds slots others name: the link it had."""
 
 
 def aad(key: Key, seq: int) -> bytes:
     return f"{key.user}\0{key.agent}\0{seq}\0".encode()
 
 
-def seal(head: Head, body: bytes) -> tuple[bytes, bytes]:
-    """(head bytes, link)."""
+def seal(head: Head, body: bytes, *, compress: bool = True) -> tuple[bytes, bytes]:
+    """(head bytes, link). Not compressed where people read the storage: `compress=storage.compresses`."""
     plain = ormsgpack.packb([head.parent, head.kind, head.time, head.size])
     fields = [
         head.branch, head.parent_link, head.digest, head.root, head.label, head.agent_type, head.status,
@@ -74,12 +81,12 @@ def seal(head: Head, body: bytes) -> tuple[bytes, bytes]:
     if head.more:
         fields.append(head.more)
     sealed = ormsgpack.packb(fields)
-    compressed = 0
-    if len(sealed) > _WORTH and len(small := deflate(sealed)) < len(sealed) * 0.9:
-        sealed, compressed = small, 1
+    flags = _REACHES if head.reaches else 0
+    if compress and len(sealed) > _WORTH and len(small := deflate(sealed)) < len(sealed) * 0.9:
+        sealed, flags = small, flags | _COMPRESSED
     bound = aad(head.key, head.seq)
-    start = bytes((FORMAT, CODEC, compressed, NO_KEY))
-    link = check(b"".join((bound, start, plain, sealed)))
+    start = bytes((FORMAT, CODEC, flags, NO_KEY))
+    link = head.more.get(EMPTIED) or check(b"".join((bound, start, plain, sealed)))
     return _checked(bound, start, check(body), plain + sealed), link
 
 
@@ -95,25 +102,46 @@ def with_body(key: Key, seq: int, head: bytes, body: bytes) -> bytes:
 def open_head(key: Key, seq: int, data: bytes) -> Head:
     """The head, checked against its checksum and its place."""
     what = f"record {seq} of agent {key.agent!r}"
-    if not isinstance(data, bytes) or len(data) < _FIXED + 2:
+    if type(data) is not bytes or len(data) < _FIXED + 2:
         raise CorruptDataError("bad-record", f"{what} is cut off", hint="run `rekindle verify`")
     bound = aad(key, seq)
     if check(b"".join((bound, data[:4], data[12:]))) != data[4:12]:
         raise CorruptDataError("bad-record", f"{what} is not what was written", hint="run `rekindle verify`")
-    if data[0] > FORMAT or data[1] > CODEC or data[2] > 1 or data[3] != NO_KEY:
+    if data[0] > FORMAT or data[1] > CODEC or data[2] > 3 or data[3] != NO_KEY:
         raise UnsupportedError(
             "newer-format", f"{what} is of format {data[0]}, codec {data[1]}, key {data[3]}; this version reads {FORMAT}",
             hint="upgrade rekindle; nothing was changed",
         )  # fmt: skip
     try:
-        parent, kind, time, size = ormsgpack.unpackb(data[_FIXED:])
+        plain: Any = ormsgpack.unpackb(data[_FIXED:])
+        parent, kind, time, size = plain
         sealed = data[_FIXED + len(ormsgpack.packb([parent, kind, time, size])) :]
-        fields = ormsgpack.unpackb(inflate(sealed, _LIMIT) if data[2] else sealed)
-        link = check(b"".join((bound, data[:4], data[_FIXED:])))
+        fields: Any = ormsgpack.unpackb(inflate(sealed, _LIMIT) if data[2] & _COMPRESSED else sealed)
         more = fields[11] if len(fields) > 11 else {}
-        return Head(key, seq, parent, kind, time, size, *fields[:11], link, data[12:20], more)
+        link = more.get(EMPTIED) or check(b"".join((bound, data[:4], data[_FIXED:])))
+        return Head(
+            key, seq, parent, kind, time, size, *fields[:11],
+            link=link, body_check=data[12:20], more=more, reaches=bool(data[2] & _REACHES),
+        )  # fmt: skip
     except (ValueError, TypeError, IndexError) as e:
         raise CorruptDataError("bad-record", f"{what} does not read: {e}", hint="run `rekindle verify`") from e
+
+
+def glimpse(data: bytes) -> tuple[int, bool]:
+    """(parent, reaches) of a head, without opening or checking it."""
+    try:
+        return ormsgpack.unpackb(data[_FIXED:])[0], bool(data[2] & _REACHES)
+    except (ValueError, TypeError, IndexError) as e:
+        raise CorruptDataError("bad-record", f"a record does not read: {e}", hint="run `rekindle verify`") from e
+
+
+def emptied(head: Head, body: bytes) -> bytes:
+    """The head of a collected record whose body still holds slots that others name: nothing of what it said is left."""
+    bare = replace(
+        head, size=0, digest=b"", root=None, label=None, agent_type="", status="", metadata=b"", alias=None, heads={},
+        more={EMPTIED: head.link},
+    )  # fmt: skip
+    return seal(bare, body)[0]
 
 
 def check_body(head: Head, body: bytes) -> None:

@@ -204,13 +204,14 @@ class SqliteStorage(Storage):
 
     def keys(self, user: str | None = None) -> list[Key]:
         found = []
+        # the newest record first: agents that come in between are then in the list
+        newest = self._row("SELECT max(key) FROM records")[0] or 0
         rows = self._rows("SELECT no, user, agent, checksum FROM agents ORDER BY no")
         for expected, (number, owner, agent, check) in enumerate(rows, 1):
             if number != expected or check != _agent_check(number, Key(owner, agent)):
                 raise CorruptDataError("bad-agent", f"the list of agents is damaged at entry {expected}", hint=_RESCUE)
             if user is None or owner == user:
                 found.append(Key(owner, agent))
-        newest = self._row("SELECT max(key) FROM records")[0] or 0
         if newest >> _SEQ_BITS > len(rows):
             raise CorruptDataError("bad-agent", "the list of agents has lost its end", hint=_RESCUE)
         return found
@@ -330,6 +331,14 @@ class SqliteStorage(Storage):
             return None  # a damaged entry: sharing is an economy, going without is right
         return found[1], row[0] & _SEQ_MASK, row[1]
 
+    def shared_in(self, key: Key, spans: Sequence[tuple[int, int]]) -> list[tuple[bytes, int, int]]:
+        number = self._known(key)
+        if number is None:
+            return []
+        low = number << _SEQ_BITS
+        rows = self._rows("SELECT digest, key, slot FROM shared WHERE key BETWEEN ? AND ?", (low, low | _SEQ_MASK))
+        return [(row[0], row[1] & _SEQ_MASK, row[2]) for row in rows if _inside(row[1] & _SEQ_MASK, spans)]
+
     def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
         row = self._row("SELECT key FROM aliases WHERE user = ? AND alias = ?", (user, alias))
         if row is None:
@@ -384,6 +393,10 @@ class SqliteStorage(Storage):
 
 _RESCUE = "run `rekindle verify` to see what is whole; restore the file from a copy, or export what can be read"
 _abandoned: list[Any] = []
+
+
+def _inside(seq: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= seq <= last for first, last in spans)
 
 
 def _agent_check(number: int, key: Key) -> bytes:

@@ -15,7 +15,7 @@ from ..errors import CorruptDataError, NotFoundError, UnavailableError
 from ..model import agent_tag
 from ..state import codec
 from ..state.read import Fetch, Reader
-from ..state.slots import slot_of
+from ..state.slots import expand, parse, slot_of
 from ..state.tree import Hasher, Node, Place, check, derive_key, node_from
 from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
 from ..storage.record import OPERATION, Head, open_head, seal
@@ -26,6 +26,8 @@ from .view import Edit, Operation, View, advance, from_state, to_state
 SNAPSHOT_EVERY = 64
 _TIPS = 256
 _TRIES = 100
+_TAGS = 4096
+_MEMORY, _FEW_TIPS = 4 << 20, 32
 
 Clock = Callable[[], float]
 
@@ -39,6 +41,7 @@ class Engine:
         self._views: dict[str, View] = {}
         self._tips: OrderedDict[Key, Tip] = OrderedDict()
         self._lock = threading.Lock()
+        self._tags: dict[str, str] = {}
 
     def now(self) -> int:
         return int(self.clock() * 1000)
@@ -50,7 +53,17 @@ class Engine:
         return hasher
 
     def tag(self, agent: str) -> str:
-        return agent_tag(check(agent.encode()))
+        tag = self._tags.get(agent)
+        if tag is None:
+            if len(self._tags) > _TAGS:
+                self._tags.clear()
+            tag = self._tags[agent] = agent_tag(check(agent.encode()))
+        return tag
+
+    @property
+    def memory(self) -> int:
+        """Bytes of a state that a tip may remember: much for a few agents, nothing for many."""
+        return _MEMORY if len(self._tips) <= _FEW_TIPS else 0
 
     def tip(self, key: Key) -> Tip:
         """What this process remembers of where an agent's timeline ends; the least used are forgotten."""
@@ -160,6 +173,14 @@ class Engine:
             return out
 
         return fetch
+
+    def lies_at(self, key: Key, place: Place, digest: bytes) -> bool:
+        """Whether a whole run of that digest lies at a place."""
+        try:
+            slot = parse(self.fetch(key)([place])[0][0])
+            return self.hasher(key.user).content(expand([(slot.compression, slot.payload)])) == digest
+        except CorruptDataError:
+            return False
 
     def _bodies(self, key: Key, places: Sequence[Place]) -> dict[tuple[str, int], bytes]:
         wanted: dict[str, list[tuple[int, int]]] = {}

@@ -14,6 +14,9 @@ from .engine import Engine
 from .resolve import AnyRef, Resolver
 
 
+Checkpoints = list[Checkpoint]
+
+
 class Listing:
     def __init__(self, engine: Engine, refs: Resolver, user: str) -> None:
         self._engine = engine
@@ -22,7 +25,7 @@ class Listing:
 
     def list(
         self, agent_id: str | None, *, branch: str | None, kind: str | None, before: AnyRef | None, limit: int | None
-    ) -> list[Checkpoint]:
+    ) -> Checkpoints:
         ceiling = self._refs.head(before) if before is not None else None
         if branch is not None:
             found = self._on_branch(agent_id, branch, ceiling)
@@ -35,14 +38,14 @@ class Listing:
         chosen = (head for head in found if kind is None or head.kind == kind)
         return self.checkpoints(islice(chosen, limit), limit)
 
-    def checkpoints(self, heads: Iterator[Head], limit: int | None = None) -> list[Checkpoint]:
+    def checkpoints(self, heads: Iterator[Head], limit: int | None = None) -> Checkpoints:
         view = self._engine.view(self._user)
         return [answers.checkpoint(self._engine, h, view.agent(h.key.agent).labels) for h in heads]
 
-    def history(self, ref: AnyRef, limit: int | None) -> list[Checkpoint]:
+    def history(self, ref: AnyRef, limit: int | None) -> Checkpoints:
         return self.checkpoints(islice(self._refs.history(self._refs.head(ref)), limit))
 
-    def children(self, head: Head) -> list[Checkpoint]:
+    def children(self, head: Head) -> Checkpoints:
         dropped = self._engine.view(self._user, fresh=True).agent(head.key.agent).dropped
         found = []
         for child in self._engine.heads(head.key):

@@ -145,7 +145,8 @@ def _drop_whole(engine: Engine, user: str, agents: Sequence[str], verb: str, *, 
 
     def decide(view: View) -> list[Edit] | None:
         nonlocal count
-        count, edits = 0, []
+        count = 0
+        edits: list[Edit] = []
         for agent in agents:
             held = view.agent(agent)
             newest = engine.newest(Key(user, agent))

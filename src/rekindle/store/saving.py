@@ -178,6 +178,7 @@ class Saving:
         engine, key = self._engine, self._request.key
         slots: list[bytes] = []
         room = SPILL
+        self._reaches = False
 
         def put(slot: bytes) -> Place:
             nonlocal room
@@ -192,10 +193,15 @@ class Saving:
             if found is None:
                 return None
             agent, seq, slot = found
-            return (seq, 1, slot) if agent == key.agent else (agent, seq, slot)
+            place: Place = (seq, 1, slot) if agent == key.agent else (agent, seq, slot)
+            if not engine.lies_at(key, place, digest):
+                return None  # the index is damaged there: writing it again is right
+            self._reaches = True
+            return place
 
         out = Slots(put, share, compress=engine.storage.compresses)
-        writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=self._request.trusted)
+        trusted = self._request.trusted
+        writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=trusted, memory=engine.memory)
         node = writer.root(self._request.state, self._prior())
         shared = tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
         return node, slots, shared
@@ -210,6 +216,7 @@ class Saving:
         if self._pack is None:
             self._pack_id = secrets.token_bytes(12)
             self._pack = self._engine.storage.packs.create(self._pack_id)
+            self._reaches = True
         return (self._pack_id, self._pack.append(slot), len(slot))
 
     def _make_head(self, held: AgentView, guard: int) -> Head:
@@ -222,7 +229,7 @@ class Saving:
             self._mark.link if self._mark is not None else b"",
             engine.hasher(request.key.user).root(self._node), self._node.stored(), request.label,
             request.agent_type, request.status, request.metadata, request.alias,
-            unknown_heads(self._tip.heads, self._branch, held), guard, more=more,
+            unknown_heads(self._tip.heads, self._branch, held), guard, more=more, reaches=self._reaches,
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ it returns. What an open store answers includes what other processes have done b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from ..model import MAIN, Checkpoint, check_kind, check_name
@@ -24,7 +24,15 @@ from .resolve import AnyRef, Resolver
 from .saving import Request, Saved, Saving, check_metadata
 from .view import Edit, Operation
 
+if TYPE_CHECKING:
+    from .usage import Usage
+    from .verify import Report
+
 _TRIES = 1000
+Checkpoints = list[Checkpoint]
+Edits = list[Edit]
+Operations = list[Operation]
+Usages = list["Usage"]
 
 
 class Store:
@@ -131,9 +139,12 @@ class Store:
     def _answer(self, saved: Saved) -> Checkpoint:
         return self._checkpoint(saved.head)
 
-    def restore(self, ref: AnyRef) -> Any:
-        """A new value, equal to what was saved and of the same types."""
-        return self._engine.state(self._refs.head(ref))
+    def restore(self, ref: AnyRef, *, opaque: bool = False) -> Any:
+        """A new value, equal to what was saved and of the same types.
+
+        With `opaque`, values of users' types come as `Opaque` data, registered or not: to look at, not to run.
+        """
+        return self._engine.state(self._refs.head(ref), opaque=opaque)
 
     def get(self, ref: AnyRef) -> Checkpoint:
         """The checkpoint, without its state (which loads when asked for)."""
@@ -157,17 +168,17 @@ class Store:
         kind: str | None = None,
         before: AnyRef | None = None,
         limit: int | None = 50,
-    ) -> list[Checkpoint]:
+    ) -> Checkpoints:
         """Checkpoints, newest first, without their states: of one agent or of all; on a branch, its history."""
         if limit is not None and limit < 0:
             raise InvalidInputError("bad-limit", f"limit must be 0 or more, or None for all, not {limit}")
         return self._listing.list(agent_id, branch=branch, kind=kind, before=before, limit=limit)
 
-    def history(self, ref: AnyRef, *, limit: int | None = None) -> list[Checkpoint]:
+    def history(self, ref: AnyRef, *, limit: int | None = None) -> Checkpoints:
         """The checkpoint and its ancestors, newest first."""
         return self._listing.history(ref, limit)
 
-    def children(self, ref: AnyRef) -> list[Checkpoint]:
+    def children(self, ref: AnyRef) -> Checkpoints:
         """The checkpoints saved on this one, oldest first."""
         return self._listing.children(self._refs.head(ref))
 
@@ -199,7 +210,7 @@ class Store:
         head = self._refs.head(ref)
         agent, name = head.key.agent, check_name(branch, "a branch")
 
-        def decide(view: Any) -> list[Edit]:
+        def decide(view: Any) -> Edits:
             if name in self._refs.branches(agent):
                 raise ConflictError(
                     "branch-exists", f"agent {agent!r} has a branch {name!r}", hint="choose another name, or delete it"
@@ -214,7 +225,7 @@ class Store:
     def delete_branch(self, agent_id: str, branch: str) -> None:
         """The name goes; its checkpoints stay until a prune finds them on no branch. Undoable."""
 
-        def decide(view: Any) -> list[Edit]:
+        def decide(view: Any) -> Edits:
             heads = self._refs.branches(agent_id)
             if branch not in heads:
                 raise NotFoundError(
@@ -233,7 +244,7 @@ class Store:
         agent = head.key.agent
         check_name(name, "a tag")
 
-        def decide(view: Any) -> list[Edit] | None:
+        def decide(view: Any) -> Edits | None:
             old = view.agent(agent).tags.get(name)
             if old == head.seq:
                 return None
@@ -248,7 +259,7 @@ class Store:
         return self._checkpoint(head)
 
     def untag(self, agent_id: str, name: str) -> None:
-        def decide(view: Any) -> list[Edit]:
+        def decide(view: Any) -> Edits:
             old = view.agent(agent_id).tags.get(name)
             if old is None:
                 raise NotFoundError("tag-not-found", f"agent {agent_id!r} has no tag {name!r}")
@@ -261,7 +272,7 @@ class Store:
         head = self._refs.head(ref)
         agent = head.key.agent
 
-        def decide(view: Any) -> list[Edit] | None:
+        def decide(view: Any) -> Edits | None:
             old = view.agent(agent).labels.get(head.seq, head.label)
             return None if old == text else [("label", agent, head.seq, old, text)]
 
@@ -276,7 +287,7 @@ class Store:
 
         return diff(self._engine, self._refs.head(a), self._refs.head(b))
 
-    def blame(self, ref: AnyRef, path: str) -> list[Checkpoint]:
+    def blame(self, ref: AnyRef, path: str) -> Checkpoints:
         """The checkpoints in the history of `ref` that changed the value at a path, newest first."""
         from .compare import blame
 
@@ -337,11 +348,21 @@ class Store:
 
         return collect(self._engine, self.user, progress)
 
-    def verify(self, *, restore: bool = False, progress: Callable[[int, int], None] | None = None) -> Any:
-        """Check every record, hash, reference and chain; with `restore`, rebuild every state in a fresh process."""
+    def verify(
+        self,
+        *,
+        restore: bool = False,
+        imports: Sequence[str] = (),
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Report:
+        """Check every record, hash, reference and chain: a report, true when nothing is wrong.
+
+        With `restore`, every state is really rebuilt in a fresh process, which imports the modules named in
+        `imports` first (those that register your types); what would not come back is in the report.
+        """
         from .verify import verify
 
-        return verify(self._engine, self.user, restore=restore, progress=progress)
+        return verify(self._engine, self.user, restore=restore, imports=imports, progress=progress)
 
     def undo(self, operation: int | None = None) -> Operation:
         """Turn round the last operation that can be (or the given one): prune, delete, tag, fork, import, label."""
@@ -349,13 +370,19 @@ class Store:
 
         return undo(self._engine, self.user, operation)
 
-    def operations(self) -> list[Operation]:
+    def operations(self) -> Operations:
         """The operation log, oldest first."""
         return self._engine.operations(self.user)
 
     def size(self) -> dict[str, int]:
         """Bytes on disk, by what they are for."""
         return self._engine.storage.size()
+
+    def usage(self) -> Usages:
+        """By agent: its checkpoints, the bytes its records take, and what its states would take whole."""
+        from .usage import usage
+
+        return usage(self._engine, self.user)
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
@@ -365,7 +392,7 @@ class Store:
 
         return export(self._engine, self._refs, ref, file, branch_only=branch_only)
 
-    def import_(self, file: str | BinaryIO, *, agent_id: str | None = None) -> list[Checkpoint]:
+    def import_(self, file: str | BinaryIO, *, agent_id: str | None = None) -> Checkpoints:
         """Bring in what `export` wrote, verified first; what is there already is not written twice. Undoable."""
         from .portable import import_
 

@@ -1,0 +1,239 @@
+"""The root command: the table of commands, the options they share, and the one place where failures end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from . import exits
+
+
+class Entry(NamedTuple):
+    name: str
+    module: str
+    help: str
+
+
+TABLE: dict[str, tuple[Entry, ...]] = {
+    "Begin": (
+        Entry("init", "begin", "make a store here"),
+        Entry("doctor", "doctor", "is everything there that rekindle needs?"),
+        Entry("completion", "completing", "print a completion script for your shell"),
+    ),
+    "Look": (
+        Entry("agents", "look", "every agent and where it stands"),
+        Entry("log", "log", "checkpoints, newest first; --graph draws the branches"),
+        Entry("show", "look", "one checkpoint, or a place in its state"),
+        Entry("branches", "names", "an agent's branches and their heads"),
+        Entry("tags", "names", "the tags of an agent, or of all"),
+        Entry("stats", "space", "the store in numbers"),
+    ),
+    "Compare": (
+        Entry("diff", "compare", "what changed between two checkpoints"),
+        Entry("blame", "compare", "which checkpoints changed a place in the state"),
+        Entry("grep", "compare", "search the texts in states"),
+        Entry("bisect", "bisect", "find the first checkpoint for which a command fails"),
+    ),
+    "Go back and go on": (
+        Entry("restore", "restore", "get a state back, as JSON"),
+        Entry("fork", "names", "begin a branch at a checkpoint"),
+        Entry("tag", "names", "name a checkpoint, and keep it"),
+        Entry("label", "names", "write a few words beside a checkpoint"),
+        Entry("undo", "operations", "turn the last operation round"),
+    ),
+    "Keep it small and sound": (
+        Entry("prune", "retain", "drop what a policy does not keep"),
+        Entry("policy", "retain", "the policy the store keeps by itself"),
+        Entry("delete", "retain", "drop an agent whole"),
+        Entry("collect", "retain", "free the space of what was dropped, for good"),
+        Entry("du", "space", "where the bytes are"),
+        Entry("verify", "verify", "check every record, hash and reference"),
+    ),
+    "Move": (
+        Entry("export", "moving", "write an agent as one file"),
+        Entry("import", "moving", "bring in what export wrote"),
+    ),
+}
+ENTRIES = {entry.name: entry for entries in TABLE.values() for entry in entries}
+
+EXIT_CODES = (
+    "0 ok, 1 failed, 2 usage, 3 partial, 4 not found, 5 conflict or refused, 8 unsupported, 13 corrupt, "
+    "75 try again, 130 interrupted"
+)
+
+
+@dataclass
+class Settings:
+    """What the global options say, wherever on the line they stand."""
+
+    store: str | None = None
+    user: str = "local"
+    json: bool = False
+    color: bool = field(default_factory=lambda: not os.environ.get("NO_COLOR"))
+
+
+def _set(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def callback(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value not in (None, False):
+            setattr(ctx.find_root().ensure_object(Settings), name, value if name != "color" else False)
+
+    return callback
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from .. import __version__
+
+        click.echo(f"rekindle {__version__}")
+        ctx.exit()
+
+
+def shared_options(*, root: bool) -> list[click.Parameter]:
+    """The global options; below the root they are understood too, and told of in one line."""
+    more: dict[str, Any] = {"expose_value": False, "hidden": not root}
+    env: dict[str, Any] = {"envvar": "REKINDLE_STORE", "show_envvar": True} if root else {}
+    return [
+        click.Option(
+            ["--store"], metavar="URL", callback=_set("store"), **env, **more,
+            help="A path, sqlite:///path or file:///folder  [default: .rekindle/store.db]",
+        ),
+        click.Option(["--user"], metavar="NAME", callback=_set("user"), help="Whose agents  [default: local]", **more),
+        click.Option(["--json"], is_flag=True, callback=_set("json"), help="Answer with one JSON document", **more),
+        click.Option(["--no-color"], is_flag=True, callback=_set("color"), help="No colors (as NO_COLOR)", **more),
+        click.Option(["--version"], is_flag=True, is_eager=True, callback=_version, help="Say the version", **more),
+    ]  # fmt: skip
+
+
+class Verb(click.Command):
+    """A command that takes the global options too, and whose help ends with examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+        self.params += shared_options(root=False)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"  $ {example}\n")
+        formatter.write_paragraph()
+        formatter.write("Everywhere: --store, --user, --json, --no-color (see `rekindle --help`).\n")
+
+
+class Root(click.Group):
+    """Knows its commands by a table; the module of one loads when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(ENTRIES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        entry = ENTRIES.get(name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(import_module(f".{entry.module}", __package__), f"cmd_{name}")
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in ENTRIES and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], ENTRIES, n=1)
+            maybe = f"did you mean `rekindle {close[0]}`?" if close else "see `rekindle --help`"
+            error = click.UsageError(f"there is no command {args[0]!r}", ctx)
+            error.hint = maybe  # type: ignore[attr-defined]
+            raise error
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, entries in TABLE.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{e.name:<10}", e.help) for e in entries])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(e.name, help=e.help) for e in ENTRIES.values() if e.name.startswith(incomplete)]
+        return found + [item for item in click.Command.shell_complete(self, ctx, incomplete) if item not in found]
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any) -> NoReturn:
+        sys.exit(run(self, sys.argv[1:] if args is None else list(args)))
+
+
+root = Root(
+    "rekindle",
+    params=shared_options(root=True),
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="Checkpoints of agents: save, look back, fork, compare, restore.",
+    epilog="A checkpoint is written agent, agent@42, agent@-1, agent@{10m ago}, agent@branch, a branch, a tag or "
+    "the beginning of its id; REF:messages[-1].content is a place in its state, A..B are two.\n\n"
+    f"Exit codes: {EXIT_CODES}.",
+)
+
+
+def run(command: click.Group, args: list[str]) -> int:
+    """Run a command line; what goes wrong is told on stderr. Answers the exit code."""
+    asked = "--json" in args[: args.index("--")] if "--" in args else "--json" in args
+    try:
+        with command.make_context("rekindle", args) as ctx:
+            answer = command.invoke(ctx)
+        sys.stdout.flush()
+        return answer if type(answer) is int else exits.OK
+    except click.exceptions.Exit as e:
+        return e.exit_code
+    except click.UsageError as e:
+        return _usage(e, as_json=asked)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail(KeyboardInterrupt(), as_json=asked)
+    except BrokenPipeError:
+        # whoever reads has gone: nothing may be written any more, not even by the interpreter as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.PIPE_CLOSED
+    except Exception as e:  # noqa: BLE001 - the edge of the program: told in one line, with a way to see more
+        return _fail(e, as_json=asked)
+
+
+def _usage(error: click.UsageError, *, as_json: bool) -> int:
+    from ..errors import InvalidInputError
+
+    path = error.ctx.command_path if error.ctx is not None else "rekindle"
+    hint = getattr(error, "hint", None) or f"see `{path} --help`"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        click.echo(error.message)
+        return exits.USAGE
+    return _fail(InvalidInputError("usage", error.format_message(), hint=hint), as_json=as_json)
+
+
+def _fail(error: BaseException, *, as_json: bool) -> int:
+    known = exits.as_rekindle(error)
+    if known is None:
+        from ..errors import RekindleError
+
+        if os.environ.get("REKINDLE_TRACEBACK"):
+            import traceback
+
+            traceback.print_exception(error)
+        known = RekindleError(
+            "unexpected", f"rekindle failed and should not have: {type(error).__name__}: {error}",
+            hint="run it again with REKINDLE_TRACEBACK=1 to see where, and please report it",
+        )  # fmt: skip
+    click.echo(exits.told(known, as_json=as_json), err=True)
+    return exits.code_of(error)
+
+
+def main() -> NoReturn:
+    """The program: `rekindle`, `python -m rekindle`."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if "_REKINDLE_COMPLETE" in os.environ:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(root, {}, "rekindle", "_REKINDLE_COMPLETE", os.environ["_REKINDLE_COMPLETE"]))
+    root.main()

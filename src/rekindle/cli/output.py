@@ -1,0 +1,141 @@
+"""Where answers go: data to stdout, messages to stderr; colors and rich only where a terminal shows them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from . import words
+
+Span = tuple[str, str]
+"""A text that is safe to print, and the name of its style."""
+Cell = str | Span | Sequence[Span]
+
+STYLES: dict[str, dict[str, Any]] = {
+    "": {},
+    "seq": {"fg": "yellow"},
+    "branch": {"fg": "green", "bold": True},
+    "tag": {"fg": "cyan", "bold": True},
+    "key": {"fg": "blue"},
+    "title": {"bold": True},
+    "dim": {"fg": "bright_black"},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red", "bold": True},
+    "warn": {"fg": "yellow"},
+    "lane": {"fg": "magenta"},
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    right: bool = False
+    flexible: bool = False
+    """May be cut to the terminal's width."""
+
+
+def spans(cell: Cell) -> list[Span]:
+    if isinstance(cell, str):
+        return [(cell, "")]
+    if isinstance(cell, tuple) and len(cell) == 2 and isinstance(cell[0], str) and isinstance(cell[1], str):
+        return [cell]
+    return list(cell)  # type: ignore[arg-type]
+
+
+def text_of(cell: Cell) -> str:
+    return "".join(text for text, _ in spans(cell))
+
+
+class Output:
+    """Writes answers, as JSON or for people."""
+
+    def __init__(self, *, json: bool, color: bool) -> None:
+        self.json = json
+        self.terminal = sys.stdout.isatty() and not json
+        self.color = color and self.terminal
+        encoding = (getattr(sys.stdout, "encoding", "") or "").lower()
+        self.unicode = encoding.replace("-", "") == "utf8"
+
+    def data(self, payload: Any) -> None:
+        click.echo(words.as_json(payload))
+
+    def line(self, *parts: Cell) -> None:
+        """One line of an answer for people."""
+        found = [span for part in parts for span in spans(part)]
+        click.echo("".join(self.painted(*span) for span in found), color=self.color)
+
+    def painted(self, text: str, style: str) -> str:
+        return click.style(text, **STYLES[style]) if self.color and style and text else text
+
+    def note(self, text: str, *hints: str) -> None:
+        """A message on stderr; hints say what to do next."""
+        click.echo("\n".join([text, *(f"  -> {hint}" for hint in hints)]), err=True)
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
+        cells = [list(row) for row in rows]
+        rich = _rich() if self.terminal else None
+        if rich is not None:
+            self._rich_table(rich, columns, cells, indent)
+            return
+        widths = [max([len(c.title), *(len(text_of(row[i])) for row in cells)]) for i, c in enumerate(columns)]
+        if any(c.title for c in columns):
+            self._row(columns, widths, [(c.title, "dim") for c in columns], indent)
+        for row in cells:
+            self._row(columns, widths, row, indent)
+
+    def _row(self, columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell], indent: int) -> None:
+        line = " " * indent
+        for i, (column, width, cell) in enumerate(zip(columns, widths, row, strict=True)):
+            gap = " " * (width - len(text_of(cell)))
+            shown = "".join(self.painted(*span) for span in spans(cell))
+            last = i == len(columns) - 1
+            line += gap + shown if column.right else shown + ("" if last else gap)
+            line += "" if last else "  "
+        click.echo(line.rstrip(), color=self.color)
+
+    def _rich_table(self, rich: Any, columns: Sequence[Column], cells: list[list[Cell]], indent: int) -> None:
+        """The same, cut to fit the terminal."""
+        table = rich.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+        table.show_header = any(c.title for c in columns)
+        for i, c in enumerate(columns):
+            widest = max([len(c.title), *(len(text_of(row[i])) for row in cells)])
+            table.add_column(
+                rich.Text(c.title), justify="right" if c.right else "left", no_wrap=True,
+                overflow="ellipsis", min_width=None if c.flexible else widest,
+            )  # fmt: skip
+        for row in cells:
+            table.add_row(*(_rich_text(rich, cell) for cell in row))
+        console = rich.Console(no_color=not self.color, highlight=False, markup=False, emoji=False)
+        console.print(rich.Padding(table, (0, 0, 0, indent)))
+
+
+@dataclass(frozen=True)
+class _Rich:
+    Console: Any
+    Padding: Any
+    Table: Any
+    Text: Any
+
+
+def _rich() -> _Rich | None:
+    """rich, where it is installed: it is an extra."""
+    try:
+        from rich.console import Console
+        from rich.padding import Padding
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return None
+    return _Rich(Console, Padding, Table, Text)
+
+
+def _rich_text(rich: _Rich, cell: Cell) -> Any:
+    made = rich.Text()
+    for text, style in spans(cell):
+        how = STYLES[style]
+        made.append(text, " ".join([*(["bold"] if how.get("bold") else []), how.get("fg", "default")]))
+    return made

@@ -1,0 +1,219 @@
+"""Freeing the space of what was dropped, while others save.
+
+What is kept needs slots of what was dropped. Records stay where they are: those of which nothing is needed are
+taken out, the others are emptied of the rest. The order makes it safe beside savers (docs/design/003-collect.md):
+the loss is written down first, then what is needed is marked, then the shared index forgets, then a second
+operation makes every save that began before look again, and only then bytes go, in short commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..state.read import Reader
+from ..state.slots import pack_body, unpack_body
+from ..state.tree import Child, Index, Item, Node, Place, Run
+from ..storage.base import OPERATIONS, Key, Rewrite
+from ..storage.record import Head, emptied, glimpse, open_head
+from .engine import Engine
+from .ranges import Ranges
+from .view import Edit, View
+
+Progress = Callable[[int, int], None] | None
+_BATCH_RECORDS = 256
+_BATCH_BYTES = 1 << 20
+
+
+@dataclass
+class Needed:
+    """Slots of collected records, and packs, that what is kept names."""
+
+    slots: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    packs: set[bytes] = field(default_factory=set)
+    seen: set[bytes] = field(default_factory=set)
+
+
+def collect(engine: Engine, user: str, progress: Progress) -> int:
+    """Bytes freed. Safe beside savers in this and other processes; cut short anywhere, the next one goes on."""
+    before = sum(engine.storage.size().values())
+    packs = [pack_id for pack_id, _ in engine.storage.packs.list()]
+    engine.operate(user, "collect", "", lambda view: _loss(engine, user, view))
+    gone = {key: held.gone for key in _agents(engine, user) if (held := engine.view(user).agent(key.agent)).gone}
+    present = {key: found for key, ranges in gone.items() if (found := _present(engine, key, ranges))}
+    needed, marked = Needed(), {}
+    for key in _agents(engine, user):
+        marked[key] = _mark(engine, key, gone, needed, after=0)
+    if present or packs:
+        _forget(engine, user, present, needed)
+        for key in _agents(engine, user):
+            _mark(engine, key, gone, needed, after=marked.get(key, 0))
+        _sweep(engine, user, present, needed, progress)
+        _drop_packs(engine, user, packs, needed)
+    while engine.storage.shrink():
+        pass
+    return max(0, before - sum(engine.storage.size().values()))
+
+
+def _agents(engine: Engine, user: str) -> list[Key]:
+    return [key for key in engine.storage.keys(user) if key.agent != OPERATIONS]
+
+
+def _loss(engine: Engine, user: str, view: View) -> list[Edit] | None:
+    """Everything that is dropped and not yet gone, with the parents histories have to go on from."""
+    edits: list[Edit] = []
+    for agent, held in view.agents.items():
+        going = held.dropped - held.gone
+        if not going:
+            continue
+        stems = []
+        for first, last in going.pairs:
+            for seq, data in engine.storage.heads(Key(user, agent), before=last + 1, limit=last - first + 1):
+                parent = glimpse(data)[0]
+                if seq >= first and parent != seq - 1:
+                    stems.append([seq, parent])
+        edits.append(("gone", agent, [list(p) for p in going.pairs], stems))
+    return edits or None
+
+
+def _present(engine: Engine, key: Key, gone: Ranges) -> list[int]:
+    """Collected records that are still there: all of them, but for those an earlier collect has taken out."""
+    found = []
+    for first, last in gone.pairs:
+        found += [s for s, _ in engine.storage.heads(key, before=last + 1, limit=last - first + 1) if s >= first]
+    return sorted(found)
+
+
+def _mark(engine: Engine, key: Key, gone: dict[Key, Ranges], needed: Needed, *, after: int) -> int:
+    """Note what an agent's kept records beyond `after` need of the gone ones; answers its newest seq.
+
+    What a record names, its parent named or it wrote itself, unless it says that it reaches further: only those
+    have to be opened, and those whose parent is gone.
+    """
+    mine = gone.get(key, Ranges())
+    reader = engine.reader(key)
+    newest, before = after, None
+    while True:
+        found = engine.storage.heads(key, before=before, limit=4096)
+        for seq, data in found:
+            if seq <= after:
+                return newest
+            newest = max(newest, seq)
+            parent, reaches = glimpse(data)
+            if seq not in mine and (after or reaches or parent in mine):
+                _note(key, engine.root(open_head(key, seq, data)), reader, gone, needed)
+        if len(found) < 4096:
+            return newest
+        before = found[-1].seq
+
+
+def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed: Needed) -> None:
+    for item, places in _places(node, reader, needed.seen):
+        for first, n, slot in places:
+            if type(first) is bytes:
+                needed.packs.add(first)
+            elif type(first) is str:
+                if n in gone.get(Key(key.user, first), ()):
+                    needed.slots.setdefault((first, n), set()).add(slot)
+            else:
+                mine = gone.get(key)
+                for seq in range(first, first + n) if mine else ():
+                    if seq in mine:  # type: ignore[operator]
+                        needed.slots.setdefault((key.agent, seq), set()).add(slot)
+        del item
+
+
+def _places(node: Node, reader: Reader, seen: set[bytes]) -> Iterator[tuple[Item, list[Place]]]:
+    """Every place a state needs; an index met before is not opened again."""
+    todo: list[Item] = list(node.top)
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Child):
+            todo += item.node.top
+        elif isinstance(item, Run):
+            yield item, item.places
+        else:
+            yield item, [item.place]
+            if item.digest not in seen:
+                seen.add(item.digest)
+                todo += _opened(item, reader)
+
+
+def _opened(index: Index, reader: Reader) -> list[Item]:
+    return reader.index_items(index, reader.fetch([index.place])[0])
+
+
+def _forget(engine: Engine, user: str, present: dict[Key, list[int]], needed: Needed) -> None:
+    """Take dead slots out of the shared index, then let no save go through that may have found them there."""
+    dead = [
+        digest
+        for key, seqs in present.items()
+        for digest, seq, slot in engine.storage.shared_in(key, Ranges.of(seqs).pairs)
+        if slot not in needed.slots.get((key.agent, seq), ())
+    ]
+    while not engine.storage.sweep((), engine.view(user, fresh=True).seq, user, dead):
+        pass
+    engine.operate(user, "collect", "barrier", lambda view: [])
+
+
+def _sweep(engine: Engine, user: str, present: dict[Key, list[int]], needed: Needed, progress: Progress) -> None:
+    total, done = sum(map(len, present.values())), 0
+    for key, seqs in present.items():
+        newest = engine.newest(key)
+        for batch in _batches(engine, key, seqs):
+            edits = [e for e in (_edit(key, h, body, newest, needed) for h, body in batch) if e is not None]
+            while edits and not engine.storage.sweep(edits, engine.view(user, fresh=True).seq, user):
+                pass
+            done += len(batch)
+            if progress is not None:
+                progress(done, total)
+
+
+def _batches(engine: Engine, key: Key, seqs: list[int]) -> Iterator[list[tuple[Head, bytes]]]:
+    for at in range(0, len(seqs), _BATCH_RECORDS):
+        chunk = seqs[at : at + _BATCH_RECORDS]
+        bodies = engine.storage.bodies(key, Ranges.of(chunk).pairs)
+        batch, size = [], 0
+        for seq, body in bodies:
+            data = engine.storage.head(key, seq)
+            if data is None:
+                continue
+            batch.append((open_head(key, seq, data), body))
+            size += len(body)
+            if size >= _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+
+def _edit(key: Key, head: Head, body: bytes, newest: Head | None, needed: Needed) -> Rewrite | None:
+    """What becomes of a gone record: taken out, or emptied; None where it is as it should be already."""
+    live = needed.slots.get((key.agent, head.seq), set())
+    # an agent's newest record stays, empty: its seq must not be given again
+    if not live and (newest is None or head.seq != newest.seq):
+        return Rewrite(key, head.seq, None, b"")
+    slots = unpack_body(body)
+    kept = [slot if i in live else b"" for i, slot in enumerate(slots)]
+    if head.root is None and kept == slots:
+        return None
+    left = pack_body(kept if live else [])
+    return Rewrite(key, head.seq, emptied(head, left), left)
+
+
+def _drop_packs(engine: Engine, user: str, packs: list[bytes], needed: Needed) -> None:
+    """Packs that were there before and that nobody's kept record names."""
+    if not packs:
+        return
+    for other in {key.user for key in engine.storage.keys()} - {user}:
+        for key in _agents(engine, other):
+            _mark_packs(engine, key, needed)
+    for pack_id in packs:
+        if pack_id not in needed.packs:
+            engine.storage.packs.delete(pack_id)
+
+
+def _mark_packs(engine: Engine, key: Key, needed: Needed) -> None:
+    gone: dict[Key, Any] = {key: engine.view(key.user, fresh=True).agent(key.agent).gone}
+    _mark(engine, key, gone, needed, after=0)
