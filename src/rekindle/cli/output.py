@@ -43,11 +43,11 @@ def spans(cell: Cell) -> list[Span]:
         return [(cell, "")]
     if isinstance(cell, tuple) and len(cell) == 2 and isinstance(cell[0], str) and isinstance(cell[1], str):
         return [cell]
-    return list(cell)  # type: ignore[arg-type]
+    return list(cell)
 
 
-def text_of(cell: Cell) -> str:
-    return "".join(text for text, _ in spans(cell))
+def width_of(cell: Cell) -> int:
+    return sum(words.width(text) for text, _ in spans(cell))
 
 
 class Output:
@@ -66,14 +66,15 @@ class Output:
     def line(self, *parts: Cell) -> None:
         """One line of an answer for people."""
         found = [span for part in parts for span in spans(part)]
-        click.echo("".join(self.painted(*span) for span in found), color=self.color)
+        click.echo("".join(self.painted(*span) for span in found).rstrip(" "), color=self.color)
 
     def painted(self, text: str, style: str) -> str:
         return click.style(text, **STYLES[style]) if self.color and style and text else text
 
     def note(self, text: str, *hints: str) -> None:
         """A message on stderr; hints say what to do next."""
-        click.echo("\n".join([text, *(f"  -> {hint}" for hint in hints)]), err=True)
+        lines = [text] if text or not hints else []
+        click.echo("\n".join([*lines, *(f"  -> {hint}" for hint in hints)]), err=True)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
         cells = [list(row) for row in rows]
@@ -81,16 +82,18 @@ class Output:
         if rich is not None:
             self._rich_table(rich, columns, cells, indent)
             return
-        widths = [max([len(c.title), *(len(text_of(row[i])) for row in cells)]) for i, c in enumerate(columns)]
+        widths = [max([len(c.title), *(width_of(row[i]) for row in cells)]) for i, c in enumerate(columns)]
         if any(c.title for c in columns):
             self._row(columns, widths, [(c.title, "dim") for c in columns], indent)
         for row in cells:
             self._row(columns, widths, row, indent)
 
-    def _row(self, columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell], indent: int) -> None:
+    def _row(
+        self, columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell], indent: int
+    ) -> None:
         line = " " * indent
         for i, (column, width, cell) in enumerate(zip(columns, widths, row, strict=True)):
-            gap = " " * (width - len(text_of(cell)))
+            gap = " " * (width - width_of(cell))
             shown = "".join(self.painted(*span) for span in spans(cell))
             last = i == len(columns) - 1
             line += gap + shown if column.right else shown + ("" if last else gap)
@@ -102,7 +105,7 @@ class Output:
         table = rich.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
         table.show_header = any(c.title for c in columns)
         for i, c in enumerate(columns):
-            widest = max([len(c.title), *(len(text_of(row[i])) for row in cells)])
+            widest = max([len(c.title), *(width_of(row[i]) for row in cells)])
             table.add_column(
                 rich.Text(c.title), justify="right" if c.right else "left", no_wrap=True,
                 overflow="ellipsis", min_width=None if c.flexible else widest,
@@ -137,5 +140,5 @@ def _rich_text(rich: _Rich, cell: Cell) -> Any:
     made = rich.Text()
     for text, style in spans(cell):
         how = STYLES[style]
-        made.append(text, " ".join([*(["bold"] if how.get("bold") else []), how.get("fg", "default")]))
+        made.append(text, " ".join([*(["bold"] if how.get("bold") else []), *([how["fg"]] if "fg" in how else [])]))
     return made

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .words import size
+
 SHOW_AFTER = 0.3
 _EVERY = 0.1
 _WIDTH = 24
@@ -26,7 +28,7 @@ class Bar:
         now = self._clock()
         if now - self._started < SHOW_AFTER:
             return
-        if self._drawn_at is not None and now - self._drawn_at < _EVERY and done < total:
+        if self._drawn_at is not None and now - self._drawn_at < _EVERY and done != total:
             return
         self._drawn_at = now
         sys.stderr.write("\r" + drawn(self._what, done, total, now - self._started) + "\x1b[K")
@@ -39,7 +41,9 @@ class Bar:
 
 
 def drawn(what: str, done: int, total: int, seconds: float) -> str:
-    part = min(done / total, 1.0) if total else 0.0
+    if not total:  # nobody knows how much there is
+        return f"{what} {size(done)}, {seconds:.0f} s"
+    part = min(done / total, 1.0)
     full = int(part * _WIDTH)
     bar = "=" * full + (">" if full < _WIDTH else "") + " " * (_WIDTH - full - 1)
     return f"{what} [{bar}] {part:4.0%}  {done:,} of {total:,}, {seconds:.0f} s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..errors import ConflictError, InvalidInputError, NotFoundError
+from ..errors import InvalidInputError, NotFoundError
 from ..refs import Ref, parse_ref, quote_agent
 from .app import Settings, Verb
 from .output import Output
@@ -46,7 +46,9 @@ class Session:
         """The one agent there is, for commands that were told none."""
         agents = self.store.agents()
         if not agents:
-            raise NotFoundError("no-agents", "there are no checkpoints yet", hint="an agent saves the first one")
+            raise NotFoundError(
+                "no-agents", "there are no checkpoints yet", hint="an agent saves the first one"
+            )
         if len(agents) > 1:
             some = ", ".join(quote_agent(name) for name in agents[:5]) + (", ..." if agents[5:] else "")
             raise InvalidInputError("which-agent", f"say which agent: there are {len(agents)}", hint=some)
@@ -65,7 +67,7 @@ class Session:
         return self.store.get(ref).agent_id
 
     def value(self, ref: Ref | Checkpoint) -> Any:
-        """The state (or the place in it that a reference names); types nobody registered here come as data."""
+        """The state, or the place in it that a reference names; values of users' types come as data."""
         from ..state import path
 
         value = self.store.restore(ref, opaque=True)
@@ -79,7 +81,7 @@ class Session:
 
 
 def verb(name: str, *, examples: tuple[str, ...], **more: Any) -> Callable[[Callable[..., Any]], Verb]:
-    """A command of this program: called with a session, closed after it; a number it answers is the exit code."""
+    """A command: called with a session, which is closed after it. A number it answers is the exit code."""
 
     def made(function: Callable[..., Any]) -> Verb:
         def called(**arguments: Any) -> Any:
@@ -99,14 +101,15 @@ def verb(name: str, *, examples: tuple[str, ...], **more: Any) -> Callable[[Call
 def ref_argument(name: str = "ref", **more: Any) -> Callable[[F], F]:
     from .completing import complete_ref
 
-    return click.argument(name, shell_complete=complete_ref, metavar=more.pop("metavar", name.upper()), **more)
+    return click.argument(name, shell_complete=complete_ref, metavar=_metavar(name, more), **more)
 
 
 def agent_argument(name: str = "agent", **more: Any) -> Callable[[F], F]:
     from .completing import complete_agent
 
-    return click.argument(name, shell_complete=complete_agent, metavar=more.pop("metavar", name.upper()), **more)
+    return click.argument(name, shell_complete=complete_agent, metavar=_metavar(name, more), **more)
 
 
-def refused(code: str, message: str, hint: str) -> ConflictError:
-    return ConflictError(code, message, hint=hint)
+def _metavar(name: str, more: dict[str, Any]) -> str:
+    shown = str(more.pop("metavar", name.upper()))
+    return f"[{shown}]" if shown and more.get("required") is False else shown

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 from ..model import Checkpoint
 from ..quoting import escape
@@ -24,7 +25,7 @@ def when(moment: datetime) -> str:
 
 
 def iso(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def ago(moment: datetime, now: datetime) -> str:
@@ -95,7 +96,7 @@ def lines_of(text: str) -> list[str]:
 def as_json(payload: Any, *, indent: int | None = 2) -> str:
     """JSON that is readable in any script, and in which no character is obeyed by a terminal."""
     text = json.dumps(payload, ensure_ascii=False, indent=indent, allow_nan=False)
-    return _UNSHOWN.sub(_guarded, text)
+    return text if text.replace("\n", "").isprintable() else _UNSHOWN.sub(_guarded, text)
 
 
 def _guarded(found: re.Match[str]) -> str:
@@ -105,5 +106,17 @@ def _guarded(found: re.Match[str]) -> str:
     return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
 
 
+def width(text: str) -> int:
+    """Columns a terminal needs for a printable text."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if east_asian_width(c) in "WF" else 0 if combining(c) else 1 for c in text)
+
+
 def joined(names: Iterable[str]) -> str:
     return ", ".join(names)
+
+
+def name(text: str) -> str:
+    """A branch or tag as references write it."""
+    return quote_agent(text)

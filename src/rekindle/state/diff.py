@@ -10,6 +10,7 @@ Sameness is strict (canon.py says how). Lists know what was inserted, deleted, m
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import InvalidInputError
@@ -38,17 +39,11 @@ def diff(old: Any, new: Any, *, base: Path = ()) -> tuple[Change, ...]:
     `base` is put before every path. The states must not change meanwhile; the changes hold parts of both.
     Raises InvalidInputError for a state that contains itself or is nested too deep.
     """
-    run = _Run()
-    try:
-        run.compare(old, new, base, base)
-    except RecursionError as error:
-        raise InvalidInputError(
-            "state-too-deep", "the state is nested too deep to compare", hint="keep it under 200 levels"
-        ) from error
-    return tuple(run.changes)
+    run = Comparison()
+    return run.made(lambda: run.compare(old, new, base, base))
 
 
-class _Run:
+class Comparison:
     """One comparison. `was` is the path of a value in the old state, `at` its path in the new one."""
 
     def __init__(self) -> None:
@@ -56,17 +51,27 @@ class _Run:
         self.canon = Canon()
         self.likeness = Likeness(self.canon)
 
+    def made(self, compare: Callable[[], None]) -> tuple[Change, ...]:
+        """The changes that `compare` finds."""
+        try:
+            compare()
+        except RecursionError as error:
+            raise InvalidInputError(
+                "state-too-deep", "the state is nested too deep to compare", hint="keep it under 200 levels"
+            ) from error
+        return tuple(self.changes)
+
     def compare(self, old: Any, new: Any, was: Path, at: Path) -> None:
         if old is new:
             return
         if type(old) is not type(new):
-            self._replace(old, new, at)
+            self.replace(old, new, at)
         elif type(old) is str:
             self._compare_text(old, new, at)
         elif isinstance(old, Opaque):
             self._compare_opaque(old, new, was, at)
         elif isinstance(old, (dict, list, tuple, set, frozenset)) and self._other_beside(old, new):
-            self._replace(old, new, at)
+            self.replace(old, new, at)
         elif isinstance(old, dict):
             self._compare_dicts(old, new, was, at)
         elif isinstance(old, (set, frozenset)):
@@ -76,12 +81,12 @@ class _Run:
         elif isinstance(old, (list, tuple)):
             self._compare_lists(old, new, was, at)
         elif not self.same(old, new):
-            self._replace(old, new, at)
+            self.replace(old, new, at)
 
     def same(self, old: Any, new: Any) -> bool:
         return self.canon.key(old) == self.canon.key(new)
 
-    def _replace(self, old: Any, new: Any, at: Path) -> None:
+    def replace(self, old: Any, new: Any, at: Path) -> None:
         self.changes.append(Change("replace", at, old, new))
 
     def _other_beside(self, old: Any, new: Any) -> bool:
@@ -98,7 +103,7 @@ class _Run:
         if hunks and (hunks[0].old, hunks[0].new) != (old, new):
             self.changes.append(Change("text", at, old, new, hunks=hunks))
         else:  # short, or nothing of it stayed
-            self._replace(old, new, at)
+            self.replace(old, new, at)
 
     def _compare_opaque(self, old: Opaque, new: Opaque, was: Path, at: Path) -> None:
         start = len(self.changes)
@@ -110,21 +115,21 @@ class _Run:
             alike = self.same(old.data, new.data)
         if not alike:
             del self.changes[start:]
-            self._replace(old, new, at)
+            self.replace(old, new, at)
 
     def _compare_dicts(self, old: dict[Any, Any], new: dict[Any, Any], was: Path, at: Path) -> None:
         olds: dict[Step, Any] = {step_of(key): key for key in old}
         news: dict[Step, Any] = {step_of(key): key for key in new}
         if len(olds) < len(old) or len(news) < len(new):  # NaN twice: no path can tell them apart
             if not self.same(old, new):
-                self._replace(old, new, at)
+                self.replace(old, new, at)
             return
         if not all(
             isinstance(step, str) or step not in news or self.same(olds[step], news[step]) for step in olds
         ):
-            self._replace(old, new, at)  # keys that are written alike and are not the same
+            self.replace(old, new, at)  # keys that are written alike and are not the same
             return
-        self._compare_entries(
+        self.compare_entries(
             {step: old[key] for step, key in olds.items()},
             {step: new[key] for step, key in news.items()},
             was,
@@ -134,7 +139,7 @@ class _Run:
         if order != list(news):
             self.changes.append(Change("reorder", at, tuple(old), tuple(new)))
 
-    def _compare_entries(self, old: dict[Any, Any], new: dict[Any, Any], was: Path, at: Path) -> None:
+    def compare_entries(self, old: dict[Any, Any], new: dict[Any, Any], was: Path, at: Path) -> None:
         renamed = self._renamed(old, new)
         gone = set(renamed.values())
         for step, value in old.items():
@@ -166,7 +171,7 @@ class _Run:
         news = {self.canon.key(item): item for item in new}
         if len(olds) < len(old) or len(news) < len(new):
             if not self.same(old, new):
-                self._replace(old, new, at)
+                self.replace(old, new, at)
             return
         gone = [item for key, item in olds.items() if key not in news]
         come = [item for key, item in news.items() if key not in olds]
@@ -176,7 +181,7 @@ class _Run:
     def _compare_objects(self, old: Any, new: Any, fields: dict[str, Any], was: Path, at: Path) -> None:
         start = len(self.changes)
         others = fields_of(new) or {}
-        self._compare_entries(fields, others, was, at)
+        self.compare_entries(fields, others, was, at)
         if len(self.changes) == start and self.same(old, new):
             return
         mixed = {
@@ -185,11 +190,16 @@ class _Run:
         }
         if not self.canon.fresh_is(with_fields(old, mixed), new):  # it holds more than its fields
             del self.changes[start:]
-            self._replace(old, new, at)
+            self.replace(old, new, at)
 
     def _compare_lists(self, old: Any, new: Any, was: Path, at: Path) -> None:
+        self.compare_stretch(old, new, (*was, 0), (*at, 0))
+
+    def compare_stretch(self, old: Any, new: Any, was: Path, at: Path) -> None:
+        """Neighbouring elements of two lists, all around which stayed; `was` and `at` lead to the first of each."""
         start, end = _same_ends(old, new)
         olds, news = old[start : len(old) - end], new[start : len(new) - end]
+        was, at = _further(was, start), _further(at, start)
         found = self._align(olds, news)
         moved = {j: i for i, j in found.moved}
         gone = {i for i, _ in found.moved}
@@ -197,20 +207,20 @@ class _Run:
         for i, j in [*found.kept, (len(olds), len(news))]:
             for lost in range(last_i + 1, i):
                 if lost not in gone:
-                    self.changes.append(Change("remove", (*was, start + lost), old=olds[lost]))
+                    self.changes.append(Change("remove", _further(was, lost), old=olds[lost]))
             for come in range(last_j + 1, j):
-                self._arrived(olds, news, moved.get(come), come, (*was, start), (*at, start))
+                self._arrived(olds, news, moved.get(come), come, was, at)
             if i < len(olds):
-                self._stayed(olds[i], news[j], (*was, start + i), (*at, start + j))
+                self._stayed(olds[i], news[j], _further(was, i), _further(at, j))
             last_i, last_j = i, j
 
     def _arrived(self, olds: Any, news: Any, i: int | None, j: int, was: Path, at: Path) -> None:
         """An element of the new list that came or moved there; `was` and `at` lead to the first of each."""
-        here = (*at[:-1], at[-1] + j)  # type: ignore[operator]
+        here = _further(at, j)
         if i is None:
             self.changes.append(Change("add", here, new=news[j]))
             return
-        there = (*was[:-1], was[-1] + i)  # type: ignore[operator]
+        there = _further(was, i)
         self.changes.append(Change("move", here, olds[i], news[j], from_path=there))
         self._stayed(olds[i], news[j], there, here)
 
@@ -220,7 +230,7 @@ class _Run:
         if type(old) is str or self.likeness(old, new) >= ENOUGH:
             self.compare(old, new, was, at)
         else:
-            self._replace(old, new, at)
+            self.replace(old, new, at)
 
     def _align(self, olds: Any, news: Any) -> Alignment:
         if not olds or not news:
@@ -234,6 +244,11 @@ class _Run:
             likeness=lambda i, j: like(olds[i], news[j]),
             sketches=(lambda i: like.sketch(olds[i]), lambda j: like.sketch(news[j])),
         )
+
+
+def _further(path: Path, count: int) -> Path:
+    """The path of the element so many places after that of `path`."""
+    return (*path[:-1], path[-1] + count)  # type: ignore[operator]
 
 
 def _same_ends(old: Any, new: Any) -> tuple[int, int]:

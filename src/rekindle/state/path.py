@@ -29,6 +29,7 @@ _INDEX = re.compile(r"\[(-?\d{1,18})\]")
 _RAW_KEY = re.compile(r"\{([^{}\"][^{}]*)\}")
 _LITERALS = (type(None), bool, int, float, complex, bytes, str)
 _UNKNOWN: Any = object()
+ABSENT = _UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,15 @@ def get(value: Any, path: Path) -> Any:
                 hint=_hint(value, step),
             )
         value = found
+    return value
+
+
+def find(value: Any, path: Path) -> Any:
+    """What lies at `path` in `value`; ABSENT where nothing does."""
+    for step in path:
+        value = _child(value, step)
+        if value is _UNKNOWN:
+            break
     return value
 
 

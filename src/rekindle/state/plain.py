@@ -205,8 +205,8 @@ def _nested(flat: list[Any], shape: list[int]) -> Any:
 
 
 _CONTAINERS = frozenset({
-    codec.TUPLE, codec.SET, codec.FROZENSET, codec.MAP, codec.OBJECT, codec.TRACKED, codec.ORDERED, codec.DEQUE,
-    codec.COUNTER,
+    codec.TUPLE, codec.SET, codec.FROZENSET, codec.MAP, codec.OBJECT, codec.TRACKED, codec.ORDERED,
+    codec.DEQUE, codec.COUNTER,
 })  # fmt: skip
 _SHOW: dict[int, Callable[[bytes, int], Any]] = {
     codec.TUPLE: _shown("$tuple"),

@@ -9,6 +9,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ..errors import CorruptDataError
@@ -68,9 +69,9 @@ class Reader:
             data = self._value(_only_child(items).node)
             name, version = node.about or ["", 0]
             return Opaque(name, version, data) if self._opaque else build(name, version, data)
-        if kind in (Kind.MAP, Kind.TRACKED_MAP, Kind.PAIRS):
+        if kind in (Kind.MAP, Kind.PAIRS, Kind.TRACKED_MAP, Kind.TRACKED_PAIRS):
             held = self._map(node, items)
-            return tracked(held) if kind == Kind.TRACKED_MAP else held
+            return tracked(held) if kind in (Kind.TRACKED_MAP, Kind.TRACKED_PAIRS) else held
         elements = self._list(items)
         return elements if kind == Kind.LIST else tuple(elements) if kind == Kind.TUPLE else tracked(elements)
 
@@ -91,7 +92,7 @@ class Reader:
 
     def _map(self, node: Node, items: Sequence[Item]) -> dict[Any, Any]:
         out: dict[Any, Any] = {}
-        pairs = node.kind == Kind.PAIRS
+        pairs = node.kind in (Kind.PAIRS, Kind.TRACKED_PAIRS)
         for batch in _batches(items):
             if isinstance(batch, Child):
                 out[self._unpack(batch.key)] = self._value(batch.node)
@@ -156,14 +157,19 @@ class Reader:
     def _spliced(self, run: Run, found: Sequence[bytes], kind: Kind) -> bytes:
         if kind in (Kind.STR, Kind.BYTES):
             return _splice_bytes(found)
-        return b"".join(_splice_elements(found)[0])
+        return b"".join(splice_elements(found)[0])
+
+    def part(self, node: Node, items: Sequence[Run | Child]) -> Any:
+        """The value that a node would be if it held these of its items only: some entries, some elements."""
+        with quiet_gc():
+            return self._value(replace(node, top=[], items=list(items)))
 
     def elements(self, run: Run) -> list[bytes] | None:
         """A run's elements as they are encoded; None where their lengths were not kept."""
         if run.raw is not None and run.lengths is not None:
             return _split(run.raw, run.lengths)
         fetched = self.fetch(run.places)
-        elements, known = _splice_elements([slot for part in fetched for slot in part])
+        elements, known = splice_elements([slot for part in fetched for slot in part])
         if self._hasher.content(b"".join(elements)) != run.digest:
             raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")
         return elements if known else None
@@ -204,9 +210,10 @@ def _batches(items: Sequence[Item]) -> Iterator[list[Run] | Child]:
 def _joined(found: Sequence[bytes], limit: int) -> bytes:
     """Slots that only append, as one content. The hot path of a restore: no slot is taken apart further than needed."""
     try:
-        if all(slot[0] == slots.RAW for slot in found):
-            return b"".join([slot[3 + (slot[1] | slot[2] << 8) :] for slot in found])
-        return slots.expand([(slot[0], slot[3 + (slot[1] | slot[2] << 8) :]) for slot in found], limit)
+        payloads = [slot[3 + (slot[1] | slot[2] << 8) :] for slot in found]
+        if not any([slot[0] for slot in found]):  # all of them RAW
+            return b"".join(payloads)
+        return slots.expand([(slot[0], payload) for slot, payload in zip(found, payloads, strict=True)], limit)
     except IndexError as e:
         raise CorruptDataError("slot-missing", "a part of a state is not where its record says") from e
 
@@ -243,9 +250,12 @@ def _split(data: bytes, lengths: Sequence[int]) -> list[bytes]:
     return out
 
 
-def _splice_elements(found: Sequence[bytes]) -> tuple[list[bytes], bool]:
-    """Elements of a run from its slots in order; False with them as one lump where lengths were not kept."""
-    elements: list[bytes] = []
+def splice_elements(found: Sequence[bytes], start: Sequence[bytes] = ()) -> tuple[list[bytes], bool]:
+    """Elements of a run from its slots in order; False with them as one lump where lengths were not kept.
+
+    `start` are the elements that the slots before these came to, where these are not all.
+    """
+    elements = list(start)
     known = True
     parsed = [slots.parse(slot) for slot in found]
     i = 0

@@ -74,8 +74,8 @@ class RunWriter:
             run.places = [place]
             return run
         slot = None
-        if not closed and self._out.compress:
-            stream = slots.Stream()
+        if not closed and self._out.compress and len(content) > _SMALL:
+            stream = slots.Stream()  # dear to make: not for the few bytes of a map's last entries
             slot = slots.stream_slot(content, lengths, stream, first=True)
             run.stream = stream if slot is not None else False
         run.places = [self._out.put(slot or slots.plain_slot(content, lengths, compress=self._out.compress))]
@@ -167,8 +167,8 @@ class RunWriter:
             stream = stream or slots.Stream()
             slot = slots.stream_slot(data, more if lengths is not None else None, stream, first=first)
             stream = stream if slot is not None else False
-        if slot is None:
-            slot = slots.plain_slot(data, more if lengths is not None else None, compress=self._out.compress)
+        if slot is None:  # this run does not compress
+            slot = slots.plain_slot(data, more if lengths is not None else None, compress=False)
         run = self._grown(old, slot, raw + data, lengths, old.count + len(added), closed, spliced=old.spliced)
         run.stream = None if closed else stream
         return run

@@ -187,7 +187,8 @@ def _read_scalar(held: Any, about: Any, depth: int) -> bytes:
 
 
 _ABOUT = {
-    "$datetime": frozenset({"zone", "fold"}), "$time": frozenset({"zone", "fold"}), "$deque": frozenset({"maxlen"}),
+    "$datetime": frozenset({"zone", "fold"}), "$time": frozenset({"zone", "fold"}),
+    "$deque": frozenset({"maxlen"}),
     "$type": frozenset({"version", "data"}), "$array": frozenset({"dtype", "shape", "order"}),
     "$scalar": frozenset({"dtype"}),
 }  # fmt: skip

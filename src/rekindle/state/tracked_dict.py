@@ -60,9 +60,8 @@ class TrackedDict(dict[K, V], Container):
             replaced = frozenset(key for key in newer_than(self._replaced, since) if key in self)
             inside = frozenset(self._find(newer_than(self._inside, since))) - replaced
             removed = newer_than(self._removed, since)
-            leaving = {
-                key for key in removed if key in self and key not in replaced
-            }  # in another thread, right now
+            # one that is here and was not set again is only about to go, in another thread
+            leaving = {key for key in removed if key in self and key not in replaced}
             return DictChanges(replaced, inside, frozenset(removed - leaving), all=False)
 
     def _fill(self, plain: dict[Any, Any], held: Callable[[Container, Any], Any]) -> None:

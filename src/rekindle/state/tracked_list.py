@@ -79,10 +79,9 @@ class TrackedList(list[T], Container):
     def _find(self, idents: set[int]) -> set[int]:
         if not idents:
             return idents
-        from_the_end = zip(
-            range(len(self) - 1, -1, -1), reversed(self), strict=False
-        )  # most changes are there
-        return places(from_the_end, idents, repeats=self._repeats)
+        # from the end, where most changes are
+        entries = zip(range(len(self) - 1, -1, -1), reversed(self), strict=False)
+        return places(entries, idents, repeats=self._repeats)
 
     def _fold_inside(self) -> None:
         if self._inside:

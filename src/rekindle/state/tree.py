@@ -32,6 +32,7 @@ class Kind(IntEnum):
     OBJECT = 7  # a registered type; its data is the one child
     TRACKED_LIST = 8
     TRACKED_MAP = 9
+    TRACKED_PAIRS = 10
 
 
 Place = tuple[Any, int, int]

@@ -66,7 +66,7 @@ class Writer:
             old = prior.items
             while same < len(items) and same < len(old) and items[same] is old[same]:
                 same += 1
-            if same == len(items) == len(old):
+            if same == len(items) == len(old) and kind == prior.kind:
                 return prior
         top, levels = fold(items, prior.levels if prior else [], same, self._hasher, self._slots.put_items)
         node = Node(kind, top, items, about, levels)
@@ -90,7 +90,7 @@ class Writer:
     def _again(self, value: Any, prior: Node) -> Node | None:
         """The value against what it was; None where it is another kind of thing now."""
         kind = _kind_of(value, self._tracks)
-        if kind is None or (kind is not prior.kind and not (prior.kind == Kind.PAIRS and _is_map(kind))):
+        if kind is None or _FAMILY.get(kind, kind) != _FAMILY.get(prior.kind, prior.kind):
             return None
         if kind == Kind.OBJECT:
             entry = entry_for(type(value))
@@ -113,7 +113,16 @@ class Writer:
             return self._tracked(value, kind, prior)
         if kind == Kind.MAP:
             return self._map(value, prior, None, kind)
+        if kind == Kind.TUPLE:
+            return self._tuple(value, prior)
         return self._list(value, kind, prior, 0, None)
+
+    def _tuple(self, value: tuple[Any, ...], prior: Node | None) -> Node:
+        # what stands around it tracks lists and dicts, not what is in a tuple: there each says so itself
+        tracks, self._tracks = self._tracks, True
+        node = self._list(value, Kind.TUPLE, prior, 0, None)
+        self._tracks = tracks
+        return node
 
     def _object(self, value: Any, prior: Node | None) -> Node:
         entry = entry_for(type(value))
@@ -241,8 +250,8 @@ class Writer:
         """`changed`: the only keys whose values can differ, where that is known."""
         old = list(prior.items or []) if prior is not None else []
         if not _plain_keys(value):
-            kind = Kind.PAIRS  # a tracked map with such keys comes back as a plain dict
-        if prior is not None and (kind == Kind.PAIRS) != (prior.kind == Kind.PAIRS):
+            kind = Kind.PAIRS if kind == Kind.MAP else Kind.TRACKED_PAIRS
+        if prior is not None and (kind in _ANY_KEYS) != (prior.kind in _ANY_KEYS):
             prior, old = None, []
         total, n, k, at = sum(item.count for item in old), len(value), 0, 0
         items: list[Run | Child] = []
@@ -279,7 +288,7 @@ class Writer:
             if isinstance(element, bytes):
                 return None
             return item if element.node is item.node else element
-        if kind == Kind.PAIRS:
+        if kind in _ANY_KEYS:
             data = codec.pack([x for pair in part for x in pair], tracks=self._tracks)
             header = codec.header_size(2 * len(part))
         else:
@@ -293,10 +302,6 @@ class Writer:
         if any(isinstance(e, Child) for e in elements):
             return None
         return self._runs.edited(item, elements, closed=item.closed)  # type: ignore[arg-type]
-
-
-def _is_map(kind: Kind) -> bool:
-    return kind in (Kind.MAP, Kind.TRACKED_MAP)
 
 
 def _plain_keys(value: dict[Any, Any]) -> bool:
@@ -334,6 +339,12 @@ def _kind_of(value: Any, tracks: bool) -> Kind | None:
         return kind if tracks or kind < Kind.TRACKED_LIST else Kind.LIST if kind == Kind.TRACKED_LIST else Kind.MAP
     return Kind.OBJECT if entry_for(t) is not None else None
 
+
+_ANY_KEYS = frozenset({Kind.PAIRS, Kind.TRACKED_PAIRS})
+_FAMILY = {
+    Kind.PAIRS: Kind.MAP, Kind.TRACKED_MAP: Kind.MAP, Kind.TRACKED_PAIRS: Kind.MAP, Kind.TRACKED_LIST: Kind.LIST,
+}  # fmt: skip
+"""Kinds whose nodes hold the same elements in the same way: one may follow another."""
 
 _KINDS: dict[type, Kind] = {
     list: Kind.LIST,

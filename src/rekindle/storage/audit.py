@@ -18,12 +18,16 @@ _OF_AGENT = frozenset({layout.AGENT, layout.GROUPS})
 
 
 def check(shelf: Shelf) -> list[str]:
-    """A line for everything that is not as it should be. What a crash left is not wrong: `measure` counts it."""
+    """A line for everything that is not as it should be. What a crash left is not: `measure` counts it."""
     found = _strays(shelf, "", _TOP)
     for user in shelf.names(layout.USERS):
         folder = posixpath.join(layout.USERS, user)
         found += _strays(shelf, folder, _OF_USER)
         found += _aliases(shelf, posixpath.join(folder, layout.ALIASES))
+        shared = posixpath.join(folder, layout.SHARED)
+        found += [
+            _stray(shelf, shared, name) for name in shelf.names(shared) if layout.digest_of(name) is None
+        ]
         for name in shelf.names(posixpath.join(folder, layout.AGENTS)):
             found += _agent(shelf, posixpath.join(folder, layout.AGENTS, name))
     return found
@@ -132,7 +136,7 @@ def userfolders(shelf: Shelf, user: str) -> Iterator[str]:
 
 
 def tidy(shelf: Shelf, folder: str) -> None:
-    """Remove what crashed writers left in the folder. For the holder of the store's lock: nobody writes now."""
+    """Remove what crashed writers left in the folder. For the holder of the store's lock."""
     if folder == layout.PACKS:
         return  # packs are written without the lock
     for name in _everything(shelf, folder):

@@ -8,7 +8,7 @@ more. An agent named "" is a user's operation log.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -144,7 +144,7 @@ class Storage(ABC):
     def head(self, key: Key, seq: int) -> bytes | None: ...
 
     @abstractmethod
-    def bodies(self, key: Key, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    def bodies(self, key: Key, spans: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
         """(seq, body) of every record with first <= seq <= last of a span."""
 
     @abstractmethod

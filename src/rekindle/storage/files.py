@@ -1,7 +1,7 @@
-"""Records as JSON files: one a checkpoint, large parts beside it, made for reading with an editor, `ls` and `diff`.
+"""Records as JSON files: one a checkpoint, large parts beside it, for an editor, `ls` and `diff` to read.
 
-A record's file is created under a name that was free: that is the compare-and-swap. What it names (groups, the
-alias that leads to it) is durable before it is, and means nothing until it is there.
+A record's file is created under a name that was free: that is the compare-and-swap. What it names (groups,
+and the alias that leads to it) is durable before it is, and means nothing until it is there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _UnsyncedDisk(OsDisk):
 
 
 class FilesStorage(Storage):
-    """A folder of JSON files. `disk` and `lock` are handed in by tests that run this class on a simulated disk."""
+    """A folder of JSON files. Tests hand in `disk` and `lock` to run this class on a simulated disk."""
 
     compresses = False
 
@@ -165,7 +165,7 @@ class FilesStorage(Storage):
             yield
 
     def _settled(self, look: Callable[[], T]) -> T:
-        """What is there, nothing half: what a writer has begun is awaited, and ended where the writer is gone."""
+        """What is there, nothing half: what a writer began is awaited, and ended where the writer is gone."""
         self._live()
         with self._errors():
             try:
@@ -187,11 +187,17 @@ class FilesStorage(Storage):
     def _append_unit(self, unit: Append) -> Outcome:
         if self._newest(unit.records[0].key.user) != unit.guard:
             return Outcome.STALE
+        named: set[str] = set()
         for record in unit.records:
-            if record.alias is not None and self._shelf.aliased(record.key.user, record.alias) is not None:
-                return Outcome.KNOWN
-            if self._disk.exists(self._path(layout.record_path(record.key, record.seq))):
+            if record.alias is not None:
+                alias = layout.alias_path(record.key.user, record.alias)
+                if alias in named or self._shelf.aliased(record.key.user, record.alias) is not None:
+                    return Outcome.KNOWN
+                named.add(alias)
+            path = layout.record_path(record.key, record.seq)
+            if path in named or self._disk.exists(self._path(path)):
                 return Outcome.TAKEN
+            named.add(path)
         steps = [self._filing.prepare(record) for record in unit.records]
         if len(steps) == 1:
             try:
@@ -248,6 +254,9 @@ class FilesStorage(Storage):
 
     def find_shared(self, user: str, digest: bytes) -> tuple[str, int, int] | None:
         return self._settled(lambda: self._shelf.shared(user, digest))
+
+    def shared_in(self, key: Key, spans: Sequence[tuple[int, int]]) -> list[tuple[bytes, int, int]]:
+        return self._settled(lambda: self._shelf.shared_in(key, spans))
 
     def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
         return self._settled(lambda: self._shelf.aliased(user, alias))

@@ -1,4 +1,4 @@
-"""Writing into a files store's folder: what a record's file names first, the file itself last, by who commits."""
+"""Writing into a files store's folder: what a record's file names first; the file itself is the commit."""
 
 from __future__ import annotations
 

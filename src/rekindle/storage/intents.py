@@ -15,7 +15,7 @@ Step = tuple[str, str, str]
 
 
 class Intents:
-    """Several files changed as one: the steps are written down first, and whoever finds them takes them again.
+    """Several files changed as one: the steps are written down first, and whoever finds them takes them.
 
     Every call but `pending` is for the holder of the store's lock.
     """
@@ -29,7 +29,7 @@ class Intents:
         return self._disk.listdir(self._folder)
 
     def commit(self, steps: Sequence[Step], *, undo: bool) -> None:
-        """All steps, durably, or after a crash all of them later. `undo`: new files are taken back on an error."""
+        """All steps, durably, or after a crash all later. `undo`: new files are taken back on an error."""
         path = posixpath.join(self._folder, "1.json")
         self._disk.write_new(path, document({"steps": [list(step) for step in steps]}))
         try:

@@ -71,6 +71,14 @@ def seq_of(name: str) -> int | None:
     return int(match[1]) if match and name == f"{int(match[1]):08d}.json" else None
 
 
+def digest_of(name: str) -> bytes | None:
+    """The digest whose entry of the shared index has that name; None for any other name."""
+    try:
+        return bytes.fromhex(name) if name.islower() or name.isdecimal() else None
+    except ValueError:
+        return None
+
+
 def group_seq(name: str) -> int | None:
     match = _GROUP.fullmatch(name)
     return int(match[1]) if match else None

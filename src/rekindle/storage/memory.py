@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 
 from ..errors import UnavailableError
@@ -49,18 +49,23 @@ class MemoryStorage(Storage):
     def _append_unit(self, unit: Append) -> Outcome:
         if self.newest_operation(unit.records[0].key.user) != unit.guard:
             return Outcome.STALE
+        places, aliases = set(), set()
         for record in unit.records:
-            if record.alias is not None and (record.key.user, record.alias) in self._aliases:
-                return Outcome.KNOWN
-            if record.seq in self._records.get(record.key, {}):
+            if record.alias is not None:
+                alias = (record.key.user, record.alias)
+                if alias in self._aliases or alias in aliases:
+                    return Outcome.KNOWN
+                aliases.add(alias)
+            if record.seq in self._records.get(record.key, {}) or (record.key, record.seq) in places:
                 return Outcome.TAKEN
+            places.add((record.key, record.seq))
         for record in unit.records:
             self._add(record)
         return Outcome.CREATED
 
     def _add(self, record: Record) -> None:
         self._records.setdefault(record.key, {})[record.seq] = (record.head, record.body)
-        self._order.setdefault(record.key, []).append(record.seq)
+        insort(self._order.setdefault(record.key, []), record.seq)
         if record.alias is not None:
             self._aliases[record.key.user, record.alias] = (record.key, record.seq)
         for digest, slot in record.shared:
@@ -71,9 +76,13 @@ class MemoryStorage(Storage):
             if self.newest_operation(user) != guard:
                 return False
             for edit in edits:
+                held = self._records.get(edit.key, {})
+                if edit.seq not in held:
+                    continue
                 if edit.head is not None:
-                    self._records[edit.key][edit.seq] = (edit.head, edit.body)
-                elif self._records[edit.key].pop(edit.seq, None) is not None:
+                    held[edit.seq] = (edit.head, edit.body)
+                else:
+                    del held[edit.seq]
                     self._order[edit.key].remove(edit.seq)
             taken = {(edit.key, edit.seq) for edit in edits if edit.head is None}
             self._aliases = {k: v for k, v in self._aliases.items() if v not in taken}
@@ -82,7 +91,8 @@ class MemoryStorage(Storage):
             return True
 
     def shrink(self) -> bool:
-        return False
+        with self._live():
+            return False
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -140,7 +150,8 @@ class MemoryStorage(Storage):
     # -- the whole -----------------------------------------------------------------------------------------------------
 
     def check(self) -> list[str]:
-        return []
+        with self._live():
+            return []
 
     def size(self) -> dict[str, int]:
         with self._live():

@@ -73,6 +73,7 @@ class _FileWriter:
         self._temp = temp
         self._offset = 0
         self._handle = disk.create(temp)
+        self._open = True
 
     def append(self, data: bytes) -> int:
         at = self._offset
@@ -88,7 +89,7 @@ class _FileWriter:
     def seal(self) -> None:
         try:
             self._disk.sync(self._handle)
-            self._disk.close(self._handle)
+            self._close()
             self._disk.rename(self._temp, self._path)
             self._disk.sync_dir(posixpath.dirname(self._path))
         except OSError as e:
@@ -96,9 +97,16 @@ class _FileWriter:
 
     def abort(self) -> None:
         with suppress(OSError):
+            self._close()
+        for path in (self._temp, self._path):
+            with suppress(OSError):
+                self._disk.unlink(path)
+
+    def _close(self) -> None:
+        # once: a second time would close whatever has been given the number since
+        if self._open:
+            self._open = False
             self._disk.close(self._handle)
-        with suppress(OSError):
-            self._disk.unlink(self._temp)
 
 
 class MemoryPacks(Packs):

@@ -1,6 +1,6 @@
 """A record as JSON that a person can read, and back to the very bytes.
 
-Whatever would not come back byte for byte is shown as base64 instead: `"packed"`, `"sealed"`, `"head"`. A document
+Whatever would not come back byte for byte is base64 instead: `"packed"`, `"sealed"`, `"head"`. A document
 ends with a checksum of all before it, so that one edited by hand, or by a failing disk, is never believed.
 """
 
@@ -28,8 +28,8 @@ _SPREAD = frozenset({"slots", "elements", "entries", "values", "steps"})
 _FIXED = 20
 _PLAIN = ("parent", "kind", "time", "size")
 _SEALED = (
-    "branch", "parent_link", "digest", "root", "label", "agent_type", "status", "metadata", "alias", "heads", "guard",
-    "more",
+    "branch", "parent_link", "digest", "root", "label", "agent_type", "status", "metadata", "alias", "heads",
+    "guard", "more",
 )  # fmt: skip
 _HEX = frozenset({"parent_link", "digest"})
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -62,7 +62,7 @@ def _json(value: Any) -> str:
 
 
 def open_document(data: bytes, path: str) -> dict[str, Any]:
-    """The fields again. CorruptDataError where a byte is not as it was written; UnsupportedError: a newer format."""
+    """The fields again. CorruptDataError: a byte is not as it was; UnsupportedError: a newer format."""
     text = data[: max(len(data) - len(_CHECK) - _CHECK_LENGTH - len(_END), 0)]
     if data[len(text) :] != _ending(text):
         raise damaged(path, "is not what was written")
@@ -107,7 +107,7 @@ def _facts(head: bytes) -> dict[str, Any]:
         timespec="milliseconds"
     ) + "Z"
     sealed = head[start:]
-    packed = head[2] == 1
+    packed = bool(head[2] & 1)
     facts |= _sealed_facts(inflate(sealed, _LIMIT) if packed else sealed)
     if packed:  # another zstd would not compress it to the same bytes: they are kept
         del facts["root"]
@@ -119,11 +119,8 @@ def _sealed_facts(sealed: bytes) -> dict[str, Any]:
     facts = dict(zip(_SEALED, plain_of(sealed), strict=False))
     for name in _HEX:
         facts[name] = _unbase64(facts[name]["$bytes"]).hex()
-    try:
-        facts["metadata"] = plain_of(_unbase64(facts["metadata"]["$bytes"]))
-    except ValueError:
-        facts["metadata_bytes"] = facts.pop("metadata")
-    return facts
+    metadata = _unbase64(facts.pop("metadata")["$bytes"])
+    return {**facts, "metadata": plain_of(metadata)} if metadata else facts
 
 
 def read_head(facts: Mapping[str, Any]) -> bytes:
@@ -140,10 +137,7 @@ def _sealed_bytes(facts: Mapping[str, Any]) -> bytes:
     known = dict(facts)
     for name in _HEX:
         known[name] = {"$bytes": _base64(bytes.fromhex(facts[name]))}
-    if "metadata" in facts:
-        known["metadata"] = {"$bytes": _base64(packed_of(facts["metadata"]))}
-    else:
-        known["metadata"] = facts["metadata_bytes"]
+    known["metadata"] = {"$bytes": _base64(packed_of(facts["metadata"]) if "metadata" in facts else b"")}
     return packed_of([known[name] for name in _SEALED if name in known])
 
 
@@ -160,7 +154,7 @@ def slots_of(body: bytes) -> list[bytes] | None:
 
 
 def show_slot(slot: bytes) -> dict[str, Any]:
-    """A slot's elements as values, by one name that says how they lie in it; `read_slot` answers the same bytes."""
+    """A slot's elements as values, by a name that says how they lie in it; `read_slot` answers its bytes."""
     try:
         shown = _slot_shown(slot)
         if read_slot(shown) == slot:
@@ -271,12 +265,16 @@ def _sized(data: bytes, at: int, first: int) -> tuple[int, int]:
     return (at + size, n * each) if each else (at + size + rest + n, 0)
 
 
+# fmt: off
 _WIDTHS = {
-    0xC2: 0, 0xC3: 0, 0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8,
-    0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17,
-}  # fmt: skip
+    0xC2: 0, 0xC3: 0, 0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4,
+    0xD3: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17,
+}
+"""First byte of a value of fixed size -> the bytes that follow."""
 _COUNTED = {
     0xC4: (1, 0, 0), 0xC5: (2, 0, 0), 0xC6: (4, 0, 0), 0xC7: (1, 1, 0), 0xC8: (2, 1, 0), 0xC9: (4, 1, 0),
     0xD9: (1, 0, 0), 0xDA: (2, 0, 0), 0xDB: (4, 0, 0), 0xDC: (2, 0, 1), 0xDD: (4, 0, 1), 0xDE: (2, 0, 2),
     0xDF: (4, 0, 2),
-}  # fmt: skip
+}
+"""First byte -> (bytes of its count, bytes beside, values a count stands for: 0 where it counts bytes)."""
+# fmt: on

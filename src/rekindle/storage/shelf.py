@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import RekindleError
@@ -133,6 +134,17 @@ class Shelf:
             return None
         slots = fields.get("slots", [])
         return None if slot < len(slots) and slots[slot] is None else (agent, seq, slot)
+
+    def shared_in(self, key: Key, spans: Sequence[tuple[int, int]]) -> list[tuple[bytes, int, int]]:
+        found = []
+        for name in self.names(posixpath.join(layout.user_folder(key.user), layout.SHARED)):
+            digest = layout.digest_of(name)
+            place = None if digest is None else self.shared(key.user, digest)
+            if digest is None or place is None or place[0] != key.agent:
+                continue
+            if any(first <= place[1] <= last for first, last in spans):
+                found.append((digest, place[1], place[2]))
+        return found
 
 
 def index_of(fields: Fields) -> Fields:

@@ -7,30 +7,26 @@ import secrets
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorruptDataError, InvalidInputError, RekindleError, UnavailableError, UnsupportedError
+from ..errors import CorruptDataError, UnavailableError, UnsupportedError
 from ..state.tree import check as checksum
 from .base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
 from .lock import FileLock
 from .packs import FolderPacks
+from .sqlite_file import RESCUE, Access, Connect, not_a_store, refuse_strangers, translated
+from .sqlite_file import connect as open_file
 
 APPLICATION_ID = 0x72656B69  # "reki"
 FORMAT = 1
 _SEQ_BITS = 32
 _SEQ_MASK = (1 << _SEQ_BITS) - 1
-_MAGIC = b"SQLite format 3\0"
-_SHRINK_PAGES = 256
-
-Connect = Callable[[str], Any]
-
-
-def connect(path: str) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=64)
+_SHRINK_PAGES = 1024
 
 
 class SqliteStorage(Storage):
@@ -45,7 +41,7 @@ class SqliteStorage(Storage):
         *,
         durability: str = "durable",
         create: bool = True,
-        connect: Connect = connect,
+        connect: Connect = open_file,
         packs: Packs | None = None,
         lock: AbstractContextManager[Any] | None = None,
     ) -> None:
@@ -54,9 +50,10 @@ class SqliteStorage(Storage):
         self._connect = connect
         self._synchronous = "FULL" if durability == "durable" else "NORMAL"
         self._thread_lock = threading.RLock()
+        self._access = Access(self._enter, self._thread_lock, self.path)
         self._db: Any = None
-        if connect is globals()["connect"]:
-            _refuse_strangers(self.path, create)
+        if connect is open_file:
+            refuse_strangers(self.path, create)
         self._lock = lock if lock is not None else FileLock(self.path + "-lock")
         self._packs = packs if packs is not None else FolderPacks(self.path + "-packs")
         self._numbers: dict[Key, int] = {}
@@ -104,7 +101,7 @@ class SqliteStorage(Storage):
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         tables = {row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if identity != APPLICATION_ID and not {"meta", "records", "agents"} <= tables:
-            raise _not_a_store(self.path, "it is a SQLite database of another program")
+            raise not_a_store(self.path, "it is a SQLite database of another program")
         written = self._meta("format").decode("ascii", "replace")
         if identity == APPLICATION_ID and version == int(written) != FORMAT:
             raise UnsupportedError(
@@ -112,12 +109,12 @@ class SqliteStorage(Storage):
                 hint="upgrade rekindle; nothing was changed",
             )  # fmt: skip
         if (identity, version, written) != (APPLICATION_ID, FORMAT, str(FORMAT)):
-            raise CorruptDataError("bad-header", f"the header of {self.path} is damaged", hint=_RESCUE)
+            raise CorruptDataError("bad-header", f"the header of {self.path} is damaged", hint=RESCUE)
 
     def _meta(self, name: str) -> bytes:
         row = self._row("SELECT value, checksum FROM meta WHERE name = ?", (name,))
         if row is None or not isinstance(row[0], bytes) or checksum(name.encode() + row[0]) != row[1]:
-            raise CorruptDataError("bad-meta", f"{self.path} has lost its {name!r}", hint=_RESCUE)
+            raise CorruptDataError("bad-meta", f"{self.path} has lost its {name!r}", hint=RESCUE)
         return bytes(row[0])
 
     def _put_meta(self, name: str, value: bytes) -> None:
@@ -138,18 +135,15 @@ class SqliteStorage(Storage):
         try:
             yield
         except sqlite3.Error as e:
-            raise _translated(e, self.path) from e
+            raise translated(e, self.path) from e
 
-    @contextmanager
-    def _access(self) -> Iterator[Any]:
-        """The connection, for this thread alone. A process that was forked or restored gets one of its own."""
-        with self._thread_lock:
-            if self._db is None:
-                raise UnavailableError("closed", f"the store {self.path} is closed")
-            if self._pid != os.getpid():
-                self._reopen_after_fork()
-            with self._errors():
-                yield self._db
+    def _enter(self) -> Any:
+        """The connection. A process that was forked or restored gets one of its own."""
+        if self._db is None:
+            raise UnavailableError("closed", f"the store {self.path} is closed")
+        if self._pid != os.getpid():
+            self._reopen_after_fork()
+        return self._db
 
     def _reopen_after_fork(self) -> None:
         # closing the parent's connection here would release the parent's locks: leave it alone, and its memory
@@ -172,11 +166,11 @@ class SqliteStorage(Storage):
             raise
 
     def _row(self, sql: str, args: tuple[Any, ...] = ()) -> Any:
-        with self._access() as db:
+        with self._access as db:
             return db.execute(sql, args).fetchone()
 
     def _rows(self, sql: str, args: tuple[Any, ...] = ()) -> list[Any]:
-        with self._access() as db:
+        with self._access as db:
             return db.execute(sql, args).fetchall()  # type: ignore[no-any-return]
 
     # -- agents ------------------------------------------------------------------------------------------------------
@@ -189,7 +183,9 @@ class SqliteStorage(Storage):
                 return None
             number = row[0]
             if row[1] != _agent_check(number, key):
-                raise CorruptDataError("bad-agent", f"the entry of agent {key.agent!r} is damaged", hint=_RESCUE)
+                raise CorruptDataError(
+                    "bad-agent", f"the entry of agent {key.agent!r} is damaged", hint=RESCUE
+                )
             self._numbers[key] = number
         return number
 
@@ -198,7 +194,9 @@ class SqliteStorage(Storage):
         if number is None:
             top = self._db.execute("SELECT max(no) FROM agents").fetchone()[0] or 0
             number = int(top) + 1
-            self._db.execute("INSERT INTO agents VALUES (?, ?, ?, ?)", (number, *key, _agent_check(number, key)))
+            self._db.execute(
+                "INSERT INTO agents VALUES (?, ?, ?, ?)", (number, *key, _agent_check(number, key))
+            )
             self._numbers[key] = number
         return number
 
@@ -209,24 +207,26 @@ class SqliteStorage(Storage):
         rows = self._rows("SELECT no, user, agent, checksum FROM agents ORDER BY no")
         for expected, (number, owner, agent, check) in enumerate(rows, 1):
             if number != expected or check != _agent_check(number, Key(owner, agent)):
-                raise CorruptDataError("bad-agent", f"the list of agents is damaged at entry {expected}", hint=_RESCUE)
+                raise CorruptDataError(
+                    "bad-agent", f"the list of agents is damaged at entry {expected}", hint=RESCUE
+                )
             if user is None or owner == user:
                 found.append(Key(owner, agent))
         if newest >> _SEQ_BITS > len(rows):
-            raise CorruptDataError("bad-agent", "the list of agents has lost its end", hint=_RESCUE)
+            raise CorruptDataError("bad-agent", "the list of agents has lost its end", hint=RESCUE)
         return found
 
     def _known(self, key: Key) -> int | None:
         """The agent's number; before answering that there is none, look whether the index lies."""
         number = self._number(key)
-        if number is None and key in self.keys(key.user):
-            raise CorruptDataError("bad-index", f"the index of agents has lost {key.agent!r}", hint=_RESCUE)
+        if number is None and key in self.keys(key.user) and (number := self._number(key)) is None:
+            raise CorruptDataError("bad-index", f"the index of agents has lost {key.agent!r}", hint=RESCUE)
         return number
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[Append]) -> list[Outcome]:
-        with self._access(), self._lock, self._transaction():
+        with self._access, self._lock, self._transaction():
             guards = {user: self.newest_operation(user) for user in {a.records[0].key.user for a in batch}}
             outcomes = []
             for unit in batch:
@@ -235,8 +235,9 @@ class SqliteStorage(Storage):
                     outcomes.append(Outcome.STALE)
                     continue
                 outcomes.append(self._append_unit(unit))
-                if unit.records[-1].key.agent == OPERATIONS and outcomes[-1] is Outcome.CREATED:
-                    guards[user] = unit.records[-1].seq
+                operations = [record.seq for record in unit.records if record.key.agent == OPERATIONS]
+                if operations and outcomes[-1] is Outcome.CREATED:
+                    guards[user] = max(guards[user], *operations)
             return outcomes
 
     def _append_unit(self, unit: Append) -> Outcome:
@@ -269,24 +270,30 @@ class SqliteStorage(Storage):
         return Outcome.CREATED
 
     def sweep(self, edits: Sequence[Rewrite], guard: int, user: str, forget: Sequence[bytes] = ()) -> bool:
-        with self._access() as db, self._lock, self._transaction():
+        with self._access as db, self._lock, self._transaction():
             if self.newest_operation(user) != guard:
                 return False
             for edit in edits:
-                key = self._made_number(edit.key) << _SEQ_BITS | edit.seq
+                number = self._number(edit.key)
+                if number is None:
+                    continue
+                key = number << _SEQ_BITS | edit.seq
                 if edit.head is None:
                     db.execute("DELETE FROM records WHERE key = ?", (key,))
                     db.execute("DELETE FROM aliases WHERE key = ? AND user = ?", (key, user))
                 else:
-                    db.execute("UPDATE records SET head = ?, body = ? WHERE key = ?", (edit.head, edit.body, key))
+                    db.execute(
+                        "UPDATE records SET head = ?, body = ? WHERE key = ?", (edit.head, edit.body, key)
+                    )
             db.executemany("DELETE FROM shared WHERE digest = ?", [(digest,) for digest in forget])
             return True
 
     def shrink(self) -> bool:
-        with self._access() as db, self._lock:
+        with self._access as db, self._lock:
             free = db.execute("PRAGMA freelist_count").fetchone()[0]
             if free:
-                db.execute(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})").fetchall()
+                # executescript: the pragma has a row of no columns a page, and execute stops at the first
+                db.executescript(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})")
                 left = db.execute("PRAGMA freelist_count").fetchone()[0]
                 if 0 < left < free:
                     return True
@@ -312,15 +319,14 @@ class SqliteStorage(Storage):
         row = self._row("SELECT head FROM records WHERE key = ?", (number << _SEQ_BITS | seq,))
         return None if row is None else row[0]
 
-    def bodies(self, key: Key, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    def bodies(self, key: Key, spans: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
         number = self._known(key)
         if number is None:
-            return
+            return []
         low = number << _SEQ_BITS
-        for first, last in spans:
-            sql = "SELECT key, body FROM records WHERE key BETWEEN ? AND ?"
-            for row in self._rows(sql, (low | first, low | last)):
-                yield row[0] & _SEQ_MASK, row[1]
+        sql = f"SELECT key & {_SEQ_MASK}, body FROM records WHERE key BETWEEN ? AND ?"
+        found = (self._rows(sql, (low | first, low | last)) for first, last in spans)
+        return next(found) if len(spans) == 1 else chain.from_iterable(found)
 
     def find_shared(self, user: str, digest: bytes) -> tuple[str, int, int] | None:
         row = self._row("SELECT key, slot FROM shared WHERE digest = ?", (digest,))
@@ -336,7 +342,9 @@ class SqliteStorage(Storage):
         if number is None:
             return []
         low = number << _SEQ_BITS
-        rows = self._rows("SELECT digest, key, slot FROM shared WHERE key BETWEEN ? AND ?", (low, low | _SEQ_MASK))
+        rows = self._rows(
+            "SELECT digest, key, slot FROM shared WHERE key BETWEEN ? AND ?", (low, low | _SEQ_MASK)
+        )
         return [(row[0], row[1] & _SEQ_MASK, row[2]) for row in rows if _inside(row[1] & _SEQ_MASK, spans)]
 
     def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
@@ -345,7 +353,7 @@ class SqliteStorage(Storage):
             return None
         found = self._row("SELECT agent FROM agents WHERE no = ? AND user = ?", (row[0] >> _SEQ_BITS, user))
         if found is None:
-            raise CorruptDataError("bad-index", f"the index of ids is damaged at {alias!r}", hint=_RESCUE)
+            raise CorruptDataError("bad-index", f"the index of ids is damaged at {alias!r}", hint=RESCUE)
         return found[0], row[0] & _SEQ_MASK
 
     def newest_operation(self, user: str) -> int:
@@ -375,9 +383,10 @@ class SqliteStorage(Storage):
     def size(self) -> dict[str, int]:
         path = Path(self.path)
         parts = {"records": path, "log": Path(self.path + "-wal"), "lock": Path(self.path + "-lock")}
-        sizes = {name: p.stat().st_size for name, p in parts.items() if p.exists()}
-        sizes["packs"] = sum(size for _, size in self._packs.list())
-        return sizes
+        with self._access:
+            sizes = {name: p.stat().st_size for name, p in parts.items() if p.exists()}
+            sizes["packs"] = sum(size for _, size in self._packs.list())
+            return sizes
 
     def close(self) -> None:
         with self._thread_lock:
@@ -391,7 +400,6 @@ class SqliteStorage(Storage):
                 self._lock.close()
 
 
-_RESCUE = "run `rekindle verify` to see what is whole; restore the file from a copy, or export what can be read"
 _abandoned: list[Any] = []
 
 
@@ -401,55 +409,3 @@ def _inside(seq: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 def _agent_check(number: int, key: Key) -> bytes:
     return checksum(f"{number}\0{key.user}\0{key.agent}".encode())
-
-
-def _not_a_store(path: str, why: str) -> InvalidInputError:
-    return InvalidInputError("not-a-store", f"{path} is not a rekindle store: {why}", hint="name another file")
-
-
-def _refuse_strangers(path: str, create: bool) -> None:
-    """Say what a path is before SQLite writes to it."""
-    try:
-        with open(path, "rb") as f:
-            start = f.read(16)
-    except FileNotFoundError:
-        if not create:
-            raise UnavailableError(
-                "no-store", f"there is no store at {path}", hint="make one with `rekindle init`, or name it with --store"
-            ) from None
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise UnavailableError("not-writable", f"the folder of {path} cannot be made: {e.strerror}") from e
-        return
-    except IsADirectoryError:
-        raise _not_a_store(path, "it is a folder (a files store is opened as file:///path)") from None
-    except OSError as e:
-        raise UnavailableError("not-readable", f"{path} cannot be read: {e.strerror}") from e
-    if start and start != _MAGIC:
-        alike = sum(a == b for a, b in zip(start, _MAGIC, strict=False))
-        if alike >= 14:
-            raise CorruptDataError("bad-header", f"the header of {path} is damaged", hint=_RESCUE)
-        raise _not_a_store(path, "it is not a SQLite file")
-
-
-def _translated(error: sqlite3.Error, path: str) -> RekindleError:
-    """SQLite's error as ours: by what the caller can do."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, sqlite3.IntegrityError):
-        return CorruptDataError("bad-file", f"{path} is damaged: {error}", hint=_RESCUE)
-    if code == sqlite3.SQLITE_FULL:
-        return UnavailableError("disk-full", f"no space left for {path}; nothing was lost", hint="free some space")
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-        return UnavailableError("not-writable", f"{path} cannot be written: {error}", hint="check its permissions")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return UnavailableError("store-busy", f"{path} is locked by another program", hint="try again")
-    if code == sqlite3.SQLITE_IOERR:
-        return UnavailableError("io-error", f"{path} could not be read or written: {error}", hint="check the disk")
-    if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG) or isinstance(
-        error, (sqlite3.OperationalError, sqlite3.DataError, sqlite3.DatabaseError)
-    ):
-        return CorruptDataError("bad-file", f"{path} does not look as it should: {error}", hint=_RESCUE)
-    return UnavailableError("sqlite", f"{path}: {error}")
-
-

@@ -24,6 +24,8 @@ from .view import Edit, View
 Progress = Callable[[int, int], None] | None
 _BATCH_RECORDS = 256
 _BATCH_BYTES = 1 << 20
+_MOSTLY, _HEAD = 0.75, 300
+"""A record whose slots are all needed, and are so much of it, is left as it is unless its head says something."""
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Needed:
 
     slots: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     packs: set[bytes] = field(default_factory=set)
-    seen: set[bytes] = field(default_factory=set)
+    seen: set[tuple[str, Place]] = field(default_factory=set)
 
 
 def collect(engine: Engine, user: str, progress: Progress) -> int:
@@ -109,7 +111,7 @@ def _mark(engine: Engine, key: Key, gone: dict[Key, Ranges], needed: Needed, *, 
 
 
 def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed: Needed) -> None:
-    for item, places in _places(node, reader, needed.seen):
+    for item, places in _places(key, node, reader, needed.seen):
         for first, n, slot in places:
             if type(first) is bytes:
                 needed.packs.add(first)
@@ -124,8 +126,13 @@ def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed:
         del item
 
 
-def _places(node: Node, reader: Reader, seen: set[bytes]) -> Iterator[tuple[Item, list[Place]]]:
-    """Every place a state needs; an index met before is not opened again."""
+def _places(
+    key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]
+) -> Iterator[tuple[Item, list[Place]]]:
+    """Every place a state needs; an index met before is not opened again.
+
+    Met there, that is: another of the same digest holds the same content, but may name other places for it.
+    """
     todo: list[Item] = list(node.top)
     while todo:
         item = todo.pop()
@@ -135,8 +142,8 @@ def _places(node: Node, reader: Reader, seen: set[bytes]) -> Iterator[tuple[Item
             yield item, item.places
         else:
             yield item, [item.place]
-            if item.digest not in seen:
-                seen.add(item.digest)
+            if (key.agent, item.place) not in seen:
+                seen.add((key.agent, item.place))
                 todo += _opened(item, reader)
 
 
@@ -171,16 +178,16 @@ def _sweep(engine: Engine, user: str, present: dict[Key, list[int]], needed: Nee
 
 
 def _batches(engine: Engine, key: Key, seqs: list[int]) -> Iterator[list[tuple[Head, bytes]]]:
+    """Collected records with their bodies, a few at a time: savers wait for no longer than one batch."""
     for at in range(0, len(seqs), _BATCH_RECORDS):
         chunk = seqs[at : at + _BATCH_RECORDS]
-        bodies = engine.storage.bodies(key, Ranges.of(chunk).pairs)
+        found = engine.storage.heads(key, before=chunk[-1] + 1, limit=chunk[-1] - chunk[0] + 1)
+        heads = {seq: open_head(key, seq, data) for seq, data in found if seq >= chunk[0]}
         batch, size = [], 0
-        for seq, body in bodies:
-            data = engine.storage.head(key, seq)
-            if data is None:
-                continue
-            batch.append((open_head(key, seq, data), body))
-            size += len(body)
+        for seq, body in engine.storage.bodies(key, Ranges.of(chunk).pairs):
+            if seq in heads:
+                batch.append((heads[seq], body))
+                size += len(body)
             if size >= _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
@@ -189,14 +196,15 @@ def _batches(engine: Engine, key: Key, seqs: list[int]) -> Iterator[list[tuple[H
 
 
 def _edit(key: Key, head: Head, body: bytes, newest: Head | None, needed: Needed) -> Rewrite | None:
-    """What becomes of a gone record: taken out, or emptied; None where it is as it should be already."""
+    """What becomes of a gone record: taken out, emptied of what is dead; None where too little of it is."""
     live = needed.slots.get((key.agent, head.seq), set())
     # an agent's newest record stays, empty: its seq must not be given again
     if not live and (newest is None or head.seq != newest.seq):
         return Rewrite(key, head.seq, None, b"")
     slots = unpack_body(body)
     kept = [slot if i in live else b"" for i, slot in enumerate(slots)]
-    if head.root is None and kept == slots:
+    private = head.metadata or head.label or head.alias or not live
+    if kept == slots and (head.root is None or (not private and len(body) >= _MOSTLY * (len(body) + _HEAD))):
         return None
     left = pack_body(kept if live else [])
     return Rewrite(key, head.seq, emptied(head, left), left)

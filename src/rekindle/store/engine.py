@@ -15,7 +15,7 @@ from ..errors import CorruptDataError, NotFoundError, UnavailableError
 from ..model import agent_tag
 from ..state import codec
 from ..state.read import Fetch, Reader
-from ..state.slots import expand, parse, slot_of
+from ..state.slots import expand, parse, slots_of
 from ..state.tree import Hasher, Node, Place, check, derive_key, node_from
 from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
 from ..storage.record import OPERATION, Head, open_head, seal
@@ -162,14 +162,18 @@ class Engine:
 
         def fetch(places: Sequence[Place]) -> list[list[bytes]]:
             bodies = self._bodies(key, places)
+            own = bodies.get(key.agent, {})
             out = []
             for first, n, slot in places:
-                if type(first) is int:
-                    out.append([slot_of(_body(bodies, key.agent, first + i), slot) for i in range(n)])
-                elif type(first) is str:
-                    out.append([slot_of(_body(bodies, first, n), slot)])
-                else:
-                    out.append([self.storage.packs.read(first, n, slot)])
+                try:
+                    if type(first) is int:
+                        out.append(slots_of([own[seq] for seq in range(first, first + n)], slot))
+                    elif type(first) is str:
+                        out.append(slots_of([bodies[first][n]], slot))
+                    else:
+                        out.append([self.storage.packs.read(first, n, slot)])
+                except KeyError as e:
+                    raise _part_lost(first if type(first) is str else key.agent, int(e.args[0])) from e
             return out
 
         return fetch
@@ -182,7 +186,8 @@ class Engine:
         except CorruptDataError:
             return False
 
-    def _bodies(self, key: Key, places: Sequence[Place]) -> dict[tuple[str, int], bytes]:
+    def _bodies(self, key: Key, places: Sequence[Place]) -> dict[str, dict[int, bytes]]:
+        """The bodies that places lie in, by agent and seq."""
         wanted: dict[str, list[tuple[int, int]]] = {}
         for first, n, _ in places:
             if type(first) is int:
@@ -190,12 +195,14 @@ class Engine:
             elif type(first) is str:
                 wanted.setdefault(first, []).append((n, n))
         return {
-            (agent, seq): body
-            for agent, spans in wanted.items()
-            for seq, body in self.storage.bodies(Key(key.user, agent), _merged(spans))
+            agent: dict(self.storage.bodies(Key(key.user, agent), _merged(spans))) for agent, spans in wanted.items()
         }
 
     # -- the operation log -------------------------------------------------------------------------------------------
+
+    def knows(self, user: str) -> bool:
+        """Whether `view` answers without reading."""
+        return user in self._views
 
     def view(self, user: str, *, fresh: bool = False) -> View:
         """The user's operation log, folded. With `fresh`, what other processes have added is in it."""
@@ -296,14 +303,11 @@ def lost(key: Key, seq: int) -> CorruptDataError:
     return CorruptDataError("record-lost", f"{what} is missing and nothing took it out", hint="run `rekindle verify`")
 
 
-def _body(bodies: dict[tuple[str, int], bytes], agent: str, seq: int) -> bytes:
-    body = bodies.get((agent, seq))
-    if body is None:
-        raise CorruptDataError(
-            "record-lost", f"record {seq} of agent {agent!r}, which holds a part of this state, is missing",
-            hint="run `rekindle verify`",
-        )  # fmt: skip
-    return body
+def _part_lost(agent: str, seq: int) -> CorruptDataError:
+    return CorruptDataError(
+        "record-lost", f"record {seq} of agent {agent!r}, which holds a part of this state, is missing",
+        hint="run `rekindle verify`",
+    )  # fmt: skip
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

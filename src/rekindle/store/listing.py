@@ -62,6 +62,10 @@ class Listing:
             if head.seq not in view.dropped:
                 yield head
 
+    def newest_first(self) -> Iterator[Head]:
+        """Of all agents."""
+        return self._of_all(None)
+
     def _of_all(self, ceiling: Head | None) -> Iterator[Head]:
         """All agents' checkpoints merged by time; within an agent by seq, whatever its clock said."""
         streams = [self._timed(agent, ceiling) for agent in self._refs.agents()]

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConflictError, InvalidInputError, NotFoundError
+from ..errors import ConflictError, InvalidInputError, NotFoundError, RekindleError
 from ..model import MAIN
 from ..state.runs import Slots
 from ..state.slots import pack_body
@@ -22,9 +22,22 @@ SPILL = 4 << 20
 """A save that writes more than this streams the rest into a pack: memory stays bounded, records stay small."""
 
 
+@dataclass(slots=True)
+class Line:
+    """What a live object last saved or was restored from. Read and moved under the agent's turn, so that saves of one
+    object follow each other whoever waits for them; where that checkpoint was pruned, the branch's head goes for it."""
+
+    seq: int
+    branch: str
+
+
+ROOT = 0
+"""As a request's parent: none at all, even where the branch has a head."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One save, as asked for. `parent` None: the branch's head, whatever it is by then."""
+    """One save, as asked for. `parent` None: the branch's head, whatever it is by then. `time`: not now but then."""
 
     key: Key
     state: Any
@@ -39,6 +52,8 @@ class Request:
     agent_type: str = ""
     status: str = ""
     more: dict[str, Any] | None = None
+    line: Line | None = None
+    time: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +63,15 @@ class Saved:
     head: Head
     parent: Mark | None
     branched_from: str | None = None
+    known: bool = False
+    """There was a checkpoint of that id already: nothing was written."""
 
 
 class Saving:
-    """One save, in steps, so that the same body serves callers that block and callers that await.
+    """One save, in steps: `begin`, the commit of what it answers, then `end`, or `fail` where the commit raised.
 
-    The tip's lock is held from `begin` to `end` (or `fail`).
+    The agent's turn is taken before `begin`, by whoever calls it, and given back by `end`, `fail` or a `begin` that
+    raises, in whichever thread they run.
     """
 
     def __init__(self, engine: Engine, request: Request) -> None:
@@ -66,8 +84,48 @@ class Saving:
     def tip(self) -> Tip:
         return self._tip
 
+    def must_read(self) -> bool:
+        """Whether `begin` would have to wait for the storage to know where it goes: call `learn` in a thread then."""
+        key, tip = self._request.key, self._tip
+        if not self._engine.knows(key.user):
+            return True
+        view = self._engine.view(key.user)
+        if not tip.known or tip.operation != view.seq:
+            return True
+        line, parent = self._request.line, self._request.parent
+        if (parent if line is None else line.seq) not in (None, ROOT, *tip.marks):
+            return True
+        try:
+            self._base, self._branch, self._from = self._place(view.agent(key.agent))
+        except RekindleError:
+            return False  # `begin` raises it
+        return self._hint() not in (ROOT, *tip.trees)
+
+    def learn(self) -> None:
+        """Read what `begin` needs, in a turn of its own. Nothing is lost where it is outdated by then."""
+        engine, key, tip = self._engine, self._request.key, self._tip
+        with tip.lock:
+            view = engine.view(key.user)
+            held = view.agent(key.agent)
+            if not tip.known or tip.operation != view.seq:
+                tip.learn(engine.newest(key), held, view.seq)
+            self._base, self._branch, self._from = self._place(held)
+            self._parent_mark(held)
+            prior = self._prior()
+            if prior is not None:
+                engine.reader(key).items(prior)
+                tip.keep_tree(self._hint(), prior)
+
     def begin(self) -> Append:
         """Everything but the commit. Raises what the caller has to know; nothing is stored then."""
+        try:
+            return self._begin()
+        except BaseException:
+            self._abort_pack()
+            self.fail()
+            raise
+
+    def _begin(self) -> Append:
         request, tip, engine = self._request, self._tip, self._engine
         view = engine.view(request.key.user)
         held = view.agent(request.key.agent)
@@ -80,13 +138,9 @@ class Saving:
         self._base, self._branch, self._from = self._place(held)
         self._mark = self._parent_mark(held)
         self._seq = tip.newest + 1
-        try:
-            self._node, slots, shared = self._write()
-            if self._pack is not None:
-                self._pack.seal()
-        except BaseException:
-            self.fail()
-            raise
+        self._node, slots, shared = self._write()
+        if self._pack is not None:
+            self._pack.seal()
         body = pack_body(slots)
         self._head = self._make_head(held, view.seq)
         data, link = seal(self._head, body)
@@ -102,7 +156,11 @@ class Saving:
             tip.heads[self._branch] = self._seq
             tip.mark(self._head)
             tip.keep_tree(self._seq, self._node)
+            if self._request.line is not None:
+                self._request.line.seq, self._request.line.branch = self._seq, self._branch
+            tip.lock.release()
             return Saved(self._head, self._mark, self._from)
+        self._abort_pack()
         self.fail()
         if outcome is Outcome.KNOWN:
             return self._known_already()
@@ -110,9 +168,15 @@ class Saving:
         return None
 
     def fail(self) -> None:
-        """Nothing was stored: what this save has taught its trees (live compressors) is forgotten."""
+        """What this save has taught its trees (live compressors) is forgotten.
+
+        A sealed pack stays: the commit may have come through all the same. Collect takes it where nobody names it.
+        """
         self._tip.known = False
         self._tip.trees.clear()
+        self._tip.lock.release()
+
+    def _abort_pack(self) -> None:
         if self._pack is not None:
             self._pack.abort()
             self._pack = None
@@ -123,30 +187,39 @@ class Saving:
         if found is None or found[0] != key.agent:
             where = f"agent {found[0]!r}" if found else "another agent"
             raise ConflictError("id-taken", f"the checkpoint id {alias!r} belongs to {where}", hint="use another id")
-        return Saved(self._engine.head(key, found[1]), None)
+        if found[1] in self._engine.view(key.user, fresh=True).agent(key.agent).dropped:
+            raise ConflictError(
+                "id-deleted", f"the checkpoint {alias!r} of agent {key.agent!r} was deleted", hint="undo, or use another id",
+            )  # fmt: skip
+        return Saved(self._engine.head(key, found[1]), None, known=True)
 
     # -- where it goes -----------------------------------------------------------------------------------------------
 
     def _place(self, held: AgentView) -> tuple[int, str, str | None]:
         """(parent seq or 0, branch, the branch it was meant for where it became one of its own)."""
-        request, heads = self._request, self._tip.heads
-        if request.parent is None:
-            branch = request.branch or MAIN
-            if request.branch is not None and branch != MAIN and branch not in heads:
+        request, heads, line = self._request, self._tip.heads, self._request.line
+        parent, wanted = request.parent, request.branch
+        if line is not None and line.seq not in held.dropped:
+            parent, wanted = line.seq, line.branch if line.branch in heads else None
+        if parent is None:
+            branch = wanted or MAIN
+            if wanted is not None and branch != MAIN and branch not in heads:
                 raise _no_branch(request.key.agent, branch)
             return heads.get(branch, 0), branch, None
-        branch = request.branch or self._branch_of(request.parent, heads)
-        if branch not in heads or heads[branch] == request.parent:
-            return request.parent, branch, None
+        if parent == ROOT:
+            return ROOT, wanted or MAIN, None
+        branch = wanted or self._branch_of(parent, heads)
+        if branch not in heads or heads[branch] == parent:
+            return parent, branch, None
         if request.strict:
             raise ConflictError(
                 "head-moved",
-                f"branch {branch!r} of agent {request.key.agent!r} is at {heads[branch]}, not at {request.parent}",
+                f"branch {branch!r} of agent {request.key.agent!r} is at {heads[branch]}, not at {parent}",
                 hint="restore the branch's head and try again, or save without strict: it becomes a branch of its own",
             )
         taken = set(heads) | set(held.branches)
         own = next(name for n in range(2, len(taken) + 3) if (name := f"{branch}-{n}") not in taken)
-        return request.parent, own, branch
+        return parent, own, branch
 
     def _branch_of(self, seq: int, heads: dict[str, int]) -> str:
         at_head = [name for name, head in heads.items() if head == seq]
@@ -178,7 +251,7 @@ class Saving:
         engine, key = self._engine, self._request.key
         slots: list[bytes] = []
         room = SPILL
-        self._reaches = False
+        self._reaches = self._hint() != self._base
 
         def put(slot: bytes) -> Place:
             nonlocal room
@@ -206,11 +279,16 @@ class Saving:
         shared = tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
         return node, slots, shared
 
+    def _hint(self) -> int:
+        """Whose state this one is written against: the parent's; for a root that of the head whose place it takes."""
+        return self._base or self._tip.heads.get(self._branch, ROOT)
+
     def _prior(self) -> Node | None:
-        if not self._base:
+        seq = self._hint()
+        if not seq:
             return None
-        tree = self._tip.trees.get(self._base)
-        return tree if tree is not None else self._engine.root(self._engine.head(self._request.key, self._base))
+        tree = self._tip.trees.get(seq)
+        return tree if tree is not None else self._engine.root(self._engine.head(self._request.key, seq))
 
     def _spill(self, slot: bytes) -> Place:
         if self._pack is None:
@@ -225,7 +303,8 @@ class Saving:
         if self._mark is not None and self._mark.alias is not None:
             more["parent_alias"] = self._mark.alias
         return Head(
-            request.key, self._seq, self._base, request.kind, engine.now(), self._node.size, self._branch,
+            request.key, self._seq, self._base, request.kind, engine.now() if request.time is None else request.time,
+            self._node.size, self._branch,
             self._mark.link if self._mark is not None else b"",
             engine.hasher(request.key.user).root(self._node), self._node.stored(), request.label,
             request.agent_type, request.status, request.metadata, request.alias,

@@ -23,16 +23,15 @@ from .listing import Listing
 from .resolve import AnyRef, Resolver
 from .saving import Request, Saved, Saving, check_metadata
 from .view import Edit, Operation
+from .ways import BLOCKING, Way, finish
 
 if TYPE_CHECKING:
-    from .usage import Usage
     from .verify import Report
 
 _TRIES = 1000
 Checkpoints = list[Checkpoint]
 Edits = list[Edit]
 Operations = list[Operation]
-Usages = list["Usage"]
 
 
 class Store:
@@ -116,25 +115,22 @@ class Store:
         )  # fmt: skip
 
     def _save(self, request: Request) -> Saved:
+        return finish(self._save_by(BLOCKING, request))
+
+    async def _save_by(self, way: Way, request: Request) -> Saved:
         saving = Saving(self._engine, request)
-        with saving.tip.lock:
-            for _ in range(_TRIES):
-                append = saving.begin()
-                try:
-                    outcome = self._engine.committer.commit(append)
-                except BaseException:
-                    saving.fail()
-                    raise
-                saved = saving.end(outcome)
-                if saved is not None:
-                    self._keep_policy(saved)
-                    return saved
+        for _ in range(_TRIES):
+            saved = await way.commit(saving, self._engine.committer)
+            if saved is not None:
+                if self._engine.view(self.user).policy is not None:
+                    await way.read(lambda head=saved.head: self._keep_policy(head))  # type: ignore[misc]
+                return saved
         raise UnavailableError("contended", f"others keep saving agent {request.key.agent!r}", hint="try again")
 
-    def _keep_policy(self, saved: Saved) -> None:
+    def _keep_policy(self, saved: Head) -> None:
         from .retain import keep_policy
 
-        keep_policy(self._engine, self._refs, self.user, saved.head)
+        keep_policy(self._engine, self._refs, self.user, saved)
 
     def _answer(self, saved: Saved) -> Checkpoint:
         return self._checkpoint(saved.head)
@@ -293,11 +289,14 @@ class Store:
 
         return [self._checkpoint(head) for head in blame(self._engine, self._refs, self._refs.head(ref), path)]
 
-    def bisect(self, good: AnyRef, bad: AnyRef, predicate: Callable[[Any], bool]) -> Checkpoint:
+    def bisect(
+        self, good: AnyRef, bad: AnyRef, predicate: Callable[[Any], bool], *, opaque: bool = False
+    ) -> Checkpoint:
         """The first checkpoint between good and bad whose state the predicate holds for (as for bad's)."""
         from .compare import bisect
 
-        return self._checkpoint(bisect(self._engine, self._refs, self._refs.head(good), self._refs.head(bad), predicate))
+        ends = self._refs.head(good), self._refs.head(bad)
+        return self._checkpoint(bisect(self._engine, self._refs, *ends, predicate, opaque=opaque))
 
     def grep(self, pattern: str, ref: AnyRef | None = None, *, limit: int | None = None) -> Iterator[tuple[Checkpoint, str, str]]:
         """(checkpoint, path, text) wherever a text new in a checkpoint matches the regular expression, newest first."""
@@ -377,12 +376,6 @@ class Store:
     def size(self) -> dict[str, int]:
         """Bytes on disk, by what they are for."""
         return self._engine.storage.size()
-
-    def usage(self) -> Usages:
-        """By agent: its checkpoints, the bytes its records take, and what its states would take whole."""
-        from .usage import usage
-
-        return usage(self._engine, self.user)
 
     # -- moving ------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,11 +24,63 @@ class Mark(NamedTuple):
     branch: str
 
 
+class Turn:
+    """A lock for threads, which block, and for tasks, which must not.
+
+    A task that finds it taken is told when it is let go, and asks again. It is never handed to anyone: an event loop
+    that stands still (its thread saves, blocking) would keep it from those who can run.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asking: deque[Callable[[], None]] = deque()
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """From any thread."""
+        self._lock.release()
+        self._tell_next()
+
+    def locked(self) -> bool:
+        return self._lock.locked()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def ask(self, tell: Callable[[], None]) -> bool:
+        """True: it is yours. Else `tell` is called once, from whichever thread lets go; ask again then."""
+        if self._lock.acquire(blocking=False):
+            return True
+        self._asking.append(tell)
+        if not self._lock.acquire(blocking=False):  # again: it may have been let go before we stood in the line
+            return False
+        with suppress(ValueError):
+            self._asking.remove(tell)
+        return True
+
+    def leave(self, tell: Callable[[], None]) -> None:
+        """Ask no more. Where `tell` was called already, the next one is told instead."""
+        try:
+            self._asking.remove(tell)
+        except ValueError:
+            self._tell_next()
+
+    def _tell_next(self) -> None:
+        if self._asking:
+            with suppress(IndexError):
+                self._asking.popleft()()
+
+
 @dataclass
 class Tip:
     """`lock` is held through a save: saves of one agent follow each other. `known` False: read it again first."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: Turn = field(default_factory=Turn)
     known: bool = False
     operation: int = 0
     newest: int = 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..storage.base import OPERATIONS, Key
 from .engine import Engine
+from .store import Store
 
 _BATCH = 256
 
@@ -28,9 +29,10 @@ class Usage:
         return asdict(self)
 
 
-def usage(engine: Engine, user: str) -> list[Usage]:
+def usage(store: Store) -> list[Usage]:
     """By agent, in the order they first came; what lies in packs is nobody's own."""
-    keys = [key for key in engine.storage.keys(user) if key.agent != OPERATIONS]
+    engine = store._engine
+    keys = [key for key in engine.storage.keys(store.user) if key.agent != OPERATIONS]
     return [_of(engine, key) for key in keys]
 
 

@@ -46,6 +46,8 @@ class SimDisk:
         """How many calls could have failed so far: what `fail_at` counts."""
         self.failed = 0
         """How many of them were made to fail."""
+        self.failed_first = 0
+        """Which of them, counted from 1, was the first since `fail_at`; 0: none yet."""
 
     # -- what a test asks ------------------------------------------------------------------------------------
 
@@ -74,6 +76,7 @@ class SimDisk:
             raise ValueError("n counts from 1")
         with self._lock:
             self._failure = _Failure(self.calls + n, error, sticky)
+            self.failed_first = 0
 
     def heal(self) -> None:
         """No call fails any more."""
@@ -88,6 +91,7 @@ class SimDisk:
         if not failure.sticky:
             self._failure = None
         self.failed += 1
+        self.failed_first = self.failed_first or self.calls
         number = getattr(errno, failure.error)
         raise OSError(number, os.strerror(number), what)
 
@@ -207,8 +211,9 @@ class SimDisk:
             self._call(path)
             if path not in self._dirs:
                 raise _missing(path)
-            found = (*self._names, *self._dirs)
-            return sorted(posixpath.basename(p) for p in found if p != ROOT and posixpath.dirname(p) == path)
+            start = path if path == ROOT else path + "/"
+            found = (p[len(start) :] for p in (*self._names, *self._dirs) if p.startswith(start))
+            return sorted(name for name in found if name and "/" not in name)
 
     def exists(self, path: str) -> bool:
         with self._lock:
