@@ -66,7 +66,7 @@ def make(path: str) -> None:
         say(state, "assistant", "I am sorry. Could you send a photo?")
         state["refund"]["amount"] = 20
         store.save("support", state, kind="step", label="looked at the photo")
-        store.save("support", state, kind="pre_operation", label="before the refund")
+        store.save("support", state, kind="manual", label="before the refund")
         say(state, "tool", "prices are in cents")
         state["refund"]["amount"] = 2000
         store.save("support", state, kind="step", label="read the price list")

@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from .errors import RekindleError as RekindleError
     from .errors import UnavailableError as UnavailableError
     from .errors import UnsupportedError as UnsupportedError
+    from .manager import CheckpointDiff as CheckpointDiff
+    from .manager import CheckpointManager as CheckpointManager
+    from .manager import CheckpointStorage as CheckpointStorage
+    from .manager import FileCheckpointStorage as FileCheckpointStorage
+    from .manager import InMemoryCheckpointStorage as InMemoryCheckpointStorage
+    from .manager import SQLiteCheckpointStorage as SQLiteCheckpointStorage
+    from .manager import StoreCheckpointStorage as StoreCheckpointStorage
     from .model import Checkpoint as Checkpoint
+    from .model import History as History
     from .retention import Policy as Policy
     from .state.registry import Opaque as Opaque
     from .state.registry import register as register
     from .state.tracked import tracked as tracked
+    from .store import AsyncStore as AsyncStore
     from .store import Store as Store
     from .store import open_store as open_store
 
@@ -28,8 +37,10 @@ _HOMES = {
     "CheckpointManager": "manager",
     "CheckpointStorage": "manager",
     "FileCheckpointStorage": "manager",
+    "History": "model",
     "InMemoryCheckpointStorage": "manager",
     "SQLiteCheckpointStorage": "manager",
+    "StoreCheckpointStorage": "manager",
     "AsyncStore": "store",
     "Store": "store",
     "open_store": "store",

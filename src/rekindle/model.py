@@ -14,6 +14,9 @@ KINDS = ("step", "manual", "routine", "pre_operation", "recovery", "phase")
 MAIN = "main"
 MAX_ID_BYTES = 512
 
+ATTRIBUTES = ("agent_id", "user_id", "status", "collected_fields", "required_fields", "context_summary")
+"""What a checkpoint shows of an agent by itself, beside its state."""
+
 _LAZY = ("collected_fields", "required_fields", "context_summary", "state")
 _ID = re.compile(r"chk_([1-9][0-9]{0,9})-([0-9a-f]{8})([0-9a-f]{8})")
 
@@ -43,6 +46,9 @@ class Checkpoint:
     branch: str = MAIN
     size: int = 0
     digest: str = ""
+    agent_version: int = 1
+    agent_attributes: list[str] | None = None
+    """Which of ATTRIBUTES the agent really had; None: all of them."""
 
     def __getattr__(self, name: str) -> Any:
         # reached only for a field that is not set yet: a checkpoint from a list, whose state is still in the store
@@ -57,6 +63,11 @@ class Checkpoint:
 
     def __hash__(self) -> int:
         return hash((self.user_id, self.id))
+
+    def _repr_html_(self) -> str:
+        from .notebook import checkpoint_html
+
+        return checkpoint_html(self)
 
     def __repr__(self) -> str:
         label = f" {self.label!r}" if self.label else ""
@@ -81,6 +92,8 @@ class Checkpoint:
             "metadata": to_plain(self.metadata),
             "state": to_plain(self.state),
             **self.facts(),
+            "agent_version": self.agent_version,
+            "agent_attributes": self.agent_attributes,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -102,6 +115,18 @@ class Checkpoint:
         if unknown := set(known) - set(cls.__dataclass_fields__):
             raise InvalidInputError("bad-checkpoint", f"a checkpoint has no field {sorted(unknown)[0]!r}")
         return cls(**known)
+
+
+class History(list[Checkpoint]):
+    """Checkpoints, newest first: a list that shows itself a line each."""
+
+    def __repr__(self) -> str:
+        return f"<History of {len(self)}>" + "".join(f"\n  {checkpoint!r}" for checkpoint in self)
+
+    def _repr_html_(self) -> str:
+        from .notebook import history_html
+
+        return history_html(self)
 
 
 def lazy(load: Callable[[], Mapping[str, Any]], **facts: Any) -> Checkpoint:

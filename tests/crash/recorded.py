@@ -6,11 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rekindle.errors import RekindleError
-from rekindle.storage.base import Storage
-from rekindle.store.store import Store
-from rekindle.testing.crash import CrashState, Recording, SimDisk
-
 from tests.crash.stores_on_disk import (
     Open,
     Picture,
@@ -23,6 +18,11 @@ from tests.crash.stores_on_disk import (
     store_on,
 )
 from tests.crash.verbs import Step
+
+from rekindle.errors import RekindleError
+from rekindle.storage.base import Storage
+from rekindle.store.store import Store
+from rekindle.testing.crash import CrashState, Recording, SimDisk
 
 Records = dict[tuple[str, int], bytes]
 
@@ -75,6 +75,9 @@ def record(open_it: Open, steps: Sequence[Step], disk: SimDisk | None = None) ->
         outcome = _view(storage)
         if not step.gradual:
             assert all(between == outcome for between in commits), f"{step.name} is seen half done"
+        if step.unseen:
+            ends = (_shown(seen[-1][-1]), _shown(outcome))
+            assert all(_shown(between) in ends for between in commits), f"{step.name} is seen half done"
         seen.append([*commits, outcome])
     recording = disk.recording()
     let_go(storage)
@@ -83,6 +86,10 @@ def record(open_it: Open, steps: Sequence[Step], disk: SimDisk | None = None) ->
 
 def _view(storage: Storage) -> View:
     return View(picture_of(storage), records_of(storage))
+
+
+def _shown(view: View) -> tuple[Any, ...]:
+    return view.picture.checkpoints, view.picture.names
 
 
 def _watch(storage: Storage, look: Callable[[], None]) -> None:

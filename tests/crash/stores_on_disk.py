@@ -78,7 +78,7 @@ def opened(open_it: Open, disk: SimDisk) -> Iterator[Store]:
 
 @pytest.fixture
 def tame(monkeypatch: pytest.MonkeyPatch) -> random.Random:
-    """Small packs, and the same secrets in every run: a recording can be made again."""
+    """Small packs, and the same secrets in every run: a recording can be made again. Answers what they come from."""
     rng = random.Random(20261118)
     monkeypatch.setattr(saving, "SPILL", SPILL)
     monkeypatch.setattr("secrets.token_bytes", rng.randbytes)

@@ -6,25 +6,24 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
 from rekindle.errors import ConflictError, NotFoundError
-from rekindle.store import open_store
+from rekindle.store import bringing, open_store
 from rekindle.store.store import Store
 
 Act = Callable[[Store], object]
-CAN_IMPORT = find_spec("rekindle.store.portable") is not None
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call. `gradual`: it is made of several commits, and may be seen between two of them."""
+    """One call. `gradual`: it is made of several commits; `unseen`: which show nothing, or all."""
 
     name: str
     act: Act
     gradual: bool = False
+    unseen: bool = False
     undoable: bool = False
     """Undoing it brings back all checkpoints and names as they were before."""
 
@@ -33,8 +32,8 @@ class Step:
 class Script:
     steps: list[Step] = field(default_factory=list)
 
-    def add(self, name: str, act: Act, *, gradual: bool = False, undoable: bool = False) -> None:
-        self.steps.append(Step(name, act, gradual, undoable))
+    def add(self, name: str, act: Act, **how: bool) -> None:
+        self.steps.append(Step(name, act, **how))
 
     def save(self, agent: str, state: Any, **how: Any) -> None:
         self.add(f"save {agent}", lambda store: store.save(agent, state, **how))
@@ -43,7 +42,7 @@ class Script:
         self.add(name, act, undoable=True)
 
     def collect(self) -> None:
-        self.add("collect", lambda store: store.collect(), gradual=True)
+        self.add("collect", lambda store: store.collect(), gradual=True, unseen=True)
 
 
 def chat(turns: int, *, salt: str = "") -> dict[str, Any]:
@@ -75,6 +74,19 @@ def _exported() -> bytes:
 def exported() -> BytesIO:
     """An agent of another store, as a file."""
     return BytesIO(_exported())
+
+
+def in_parts(file: Callable[[], BytesIO], agent: str) -> Act:
+    """An import that takes a commit for every checkpoint, as one of many thousands does for every few hundred."""
+
+    def act(store: Store) -> object:
+        whole, bringing.RECORDS_AT_ONCE = bringing.RECORDS_AT_ONCE, 1
+        try:
+            return store.import_(file(), agent_id=agent)
+        finally:
+            bringing.RECORDS_AT_ONCE = whole
+
+    return act
 
 
 # -- scripts ---------------------------------------------------------------------------------------------------
@@ -170,7 +182,10 @@ def brought_in() -> list[Step]:
     script.collect()
     script.undoable("import", lambda store: store.import_(BytesIO(held[-1]), agent_id="moved"))
     script.add("undo", lambda store: store.undo())
-    script.undoable("import", lambda store: store.import_(BytesIO(held[-1]), agent_id="moved"))
+    script.add(
+        "import in parts", in_parts(lambda: BytesIO(held[-1]), "parts"), gradual=True, unseen=True, undoable=True
+    )
+    script.undoable("import again", lambda store: store.import_(BytesIO(held[-1]), agent_id="moved"))
     script.save("moved", chat(4))
     return script.steps
 
@@ -181,9 +196,8 @@ SCRIPTS: dict[str, Callable[[], list[Step]]] = {
     "large": large,
     "drops": drops,
     "policy": policy,
+    "import": brought_in,
 }
-if CAN_IMPORT:
-    SCRIPTS["import"] = brought_in
 
 
 # -- chance ----------------------------------------------------------------------------------------------------
@@ -196,7 +210,7 @@ def by_chance(seed: int, length: int = 12) -> list[Step]:
     script.save("a", chat(1))
     for n in range(length):
         name, act, gradual = rng.choices(_CHANCES, weights=_WEIGHTS)[0]
-        script.add(name, _decided(act, rng.randrange(1 << 30), n), gradual=gradual)
+        script.add(name, _decided(act, rng.randrange(1 << 30), n), gradual=gradual, unseen=gradual)
     return script.steps
 
 
@@ -254,8 +268,13 @@ def _collect(store: Store, rng: random.Random, n: int) -> object:
     return store.collect()
 
 
+def _import(store: Store, rng: random.Random, n: int) -> object:
+    return store.import_(exported(), agent_id=rng.choice(("a", "c")))
+
+
 _CHANCES = [
     ("save", _save, False), ("fork", _fork, False), ("tag", _tag, False), ("label", _label, False),
     ("prune", _prune, False), ("delete", _delete, False), ("undo", _undo, False), ("collect", _collect, True),
+    ("import", _import, False),
 ]  # fmt: skip
-_WEIGHTS = [8, 2, 1, 1, 2, 1, 2, 2]
+_WEIGHTS = [8, 2, 1, 1, 2, 1, 2, 2, 1]

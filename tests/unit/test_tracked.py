@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -83,6 +83,7 @@ class Then:
         if changes.all:
             return
         assert not changes.replaced & changes.inside
+        assert changes.replaced | changes.inside <= set(node)
         rebuilt = {key: entry for key, entry in held.items() if key not in changes.removed}
         rebuilt |= {key: (value, repr(value)) for key, value in node.items() if key in changes.replaced}
         assert list(map(repr, rebuilt)) == list(map(repr, node))
@@ -432,18 +433,43 @@ def test_records_stay_short_however_long_nobody_asks_or_how_often() -> None:
 
 
 def test_one_that_asks_about_long_ago_is_told_enough() -> None:
-    messages, state = tracked([{"n": 0} for _ in range(4000)]), tracked({i: {"n": 0} for i in range(1000)})
+    changed, replaced = tracked([{"n": 0} for _ in range(4000)]), tracked([0] * 4000)
+    state = tracked({i: {"n": 0} for i in range(1000)})
     savers = []
-    for turn in range(900):
+    for turn in range(1, 900):
         if turn % 60 == 0:
-            savers.append(Then([messages, state]))
+            savers.append(Then([changed, replaced, state]))
         now()
-        messages[turn * 37 % 1000 + 900]["n"] = turn
-        messages[turn * 53 % 1000 + 2000] = state[turn * 7 % 800] = turn
+        changed[turn * 37 % 3000 + 900]["n"] = turn
+        replaced[turn * 53 % 3000 + 900] = state[turn * 7 % 800] = turn
         state[999 - turn % 100]["n"] = turn
     for saver in savers:
         saver.check()
-    assert messages.changes(savers[0].since).low >= 900
+    for node in (changed, replaced):
+        assert 900 <= node.changes(savers[0].since).low < 4000
+
+
+@given(st.lists(st.tuples(st.integers(1, 500), st.integers(1, 50)), min_size=1, max_size=200), st.booleans())
+def test_marks_answer_the_lowest_index_since_a_stamp(entries: list[stamps.Mark], in_order: bool) -> None:
+    marks: tuple[stamps.Mark, ...] = ()
+    entries = sorted(entries) if in_order else entries
+    for entry in entries:
+        marks = stamps.lowered(marks, *entry)
+    assert len(marks) <= stamps.MARKS
+    assert list(marks) == sorted(marks)
+    for since in range(501):
+        told = next((index for stamp, index in marks if stamp > since), 99)
+        assert told == min((index for stamp, index in entries if stamp > since), default=99)
+
+
+def test_marks_past_their_number_tell_too_much_about_the_oldest_only() -> None:
+    marks: tuple[stamps.Mark, ...] = ()
+    for stamp in range(1, 201):
+        marks = stamps.lowered(marks, stamp, stamp)
+    assert len(marks) <= stamps.MARKS
+    told = [next(index for stamp, index in marks if stamp > since) for since in range(200)]
+    assert all(index <= since + 1 for since, index in enumerate(told))
+    assert told[-30:] == list(range(171, 201))
 
 
 def test_a_child_that_is_put_back_where_it_was_sits_there_once() -> None:

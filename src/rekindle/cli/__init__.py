@@ -1,5 +1,28 @@
-"""The command `rekindle`. Nothing but click loads here: a command's module loads when the command is used."""
+"""The command `rekindle`. Nothing loads here: click loads to read a line, a command's module when it is used."""
 
-from .app import main as main
+from __future__ import annotations
 
-__all__ = ["main"]
+import os
+import sys
+
+
+def main() -> None:
+    """The program: `rekindle`, `python -m rekindle`."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if "_REKINDLE_COMPLETE" in os.environ:
+        from .completing import complete
+
+        sys.exit(complete(os.environ["_REKINDLE_COMPLETE"]))
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        from .table import columns, help_text
+
+        try:
+            print(help_text(columns()), flush=True)
+        except BrokenPipeError:
+            os._exit(141)  # the usual way out would try to write once more
+        return
+    from .app import root
+
+    root.main()

@@ -1,81 +1,28 @@
-"""The root command: the table of commands, the options they share, and the one place where failures end."""
+"""The root command: the options all commands share, and the one place where failures end."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from . import exits
+from .table import ENTRIES, MOST_COLUMNS, columns, help_text
+
+OK, PIPE_CLOSED, USAGE = 0, 141, 2  # the others are in exits.py, which loads when something went wrong
 
 
-class Entry(NamedTuple):
-    name: str
-    module: str
-    help: str
-
-
-TABLE: dict[str, tuple[Entry, ...]] = {
-    "Begin": (
-        Entry("init", "begin", "make a store here"),
-        Entry("doctor", "doctor", "is everything there that rekindle needs?"),
-        Entry("completion", "shells", "print a completion script for your shell"),
-    ),
-    "Look": (
-        Entry("agents", "look", "every agent and where it stands"),
-        Entry("log", "log", "checkpoints, newest first; --graph draws the branches"),
-        Entry("show", "look", "one checkpoint, or a place in its state"),
-        Entry("branches", "names", "an agent's branches and their heads"),
-        Entry("tags", "names", "the tags of an agent, or of all"),
-        Entry("stats", "space", "the store in numbers"),
-    ),
-    "Compare": (
-        Entry("diff", "compare", "what changed between two checkpoints"),
-        Entry("blame", "compare", "which checkpoints changed a place in the state"),
-        Entry("grep", "compare", "search the texts in states"),
-        Entry("bisect", "bisect", "find the first checkpoint for which a command fails"),
-    ),
-    "Go back and go on": (
-        Entry("restore", "restore", "get a state back, as JSON"),
-        Entry("fork", "names", "begin a branch at a checkpoint"),
-        Entry("tag", "names", "name a checkpoint, and keep it"),
-        Entry("label", "names", "write a few words beside a checkpoint"),
-        Entry("undo", "operations", "turn the last operation round"),
-    ),
-    "Keep it small and sound": (
-        Entry("prune", "retain", "drop what a policy does not keep"),
-        Entry("policy", "retain", "the policy the store keeps by itself"),
-        Entry("delete", "retain", "drop an agent whole"),
-        Entry("collect", "retain", "free the space of what was dropped, for good"),
-        Entry("du", "space", "where the bytes are"),
-        Entry("verify", "verify", "check every record, hash and reference"),
-    ),
-    "Move": (
-        Entry("export", "moving", "write an agent as one file"),
-        Entry("import", "moving", "bring in what export wrote"),
-    ),
-}
-ENTRIES = {entry.name: entry for entries in TABLE.values() for entry in entries}
-
-EXIT_CODES = (
-    "0 ok, 1 failed, 2 usage, 3 partial, 4 not found, 5 conflict or refused, 8 unsupported, 13 corrupt, "
-    "75 try again, 130 interrupted"
-)
-
-
-@dataclass
 class Settings:
     """What the global options say, wherever on the line they stand."""
 
-    store: str | None = None
-    user: str = "local"
-    json: bool = False
-    color: bool = field(default_factory=lambda: not os.environ.get("NO_COLOR"))
+    def __init__(self) -> None:
+        self.store: str | None = None
+        self.user = "local"
+        self.json = False
+        self.color = not os.environ.get("NO_COLOR")
 
 
 def _set(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -97,28 +44,13 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def shared_options(*, root: bool) -> list[click.Parameter]:
     """The global options; below the root they are understood too, and told of in one line."""
     more: dict[str, Any] = {"expose_value": False, "hidden": not root}
-    env: dict[str, Any] = {"envvar": "REKINDLE_STORE", "show_envvar": True} if root else {}
+    env = "REKINDLE_STORE" if root else None
     return [
-        click.Option(
-            ["--store"],
-            metavar="URL",
-            callback=_set("store"),
-            **env,
-            **more,
-            help="A path, sqlite:///path or file:///folder  [default: .rekindle/store.db]",
-        ),
-        click.Option(
-            ["--user"], metavar="NAME", callback=_set("user"), help="Whose agents  [default: local]", **more
-        ),
-        click.Option(
-            ["--json"], is_flag=True, callback=_set("json"), help="Answer with one JSON document", **more
-        ),
-        click.Option(
-            ["--no-color"], is_flag=True, callback=_set("color"), help="No colors (as NO_COLOR)", **more
-        ),
-        click.Option(
-            ["--version"], is_flag=True, is_eager=True, callback=_version, help="Say the version", **more
-        ),
+        click.Option(["--store"], metavar="URL", envvar=env, callback=_set("store"), **more),
+        click.Option(["--user"], metavar="NAME", callback=_set("user"), **more),
+        click.Option(["--json"], is_flag=True, callback=_set("json"), **more),
+        click.Option(["--no-color"], is_flag=True, callback=_set("color"), **more),
+        click.Option(["--version"], is_flag=True, is_eager=True, callback=_version, **more),
     ]
 
 
@@ -166,17 +98,13 @@ class Root(click.Group):
             raise error
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, entries in TABLE.items():
-            with formatter.section(title):
-                formatter.write_dl([(f"{e.name:<10}", e.help) for e in entries])
+    def get_help(self, ctx: click.Context) -> str:
+        return help_text(columns())
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        found = [
-            CompletionItem(e.name, help=e.help) for e in ENTRIES.values() if e.name.startswith(incomplete)
-        ]
+        found = [CompletionItem(e.name, help=e.help) for e in ENTRIES.values() if e.name.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
@@ -187,11 +115,7 @@ root = Root(
     "rekindle",
     params=shared_options(root=True),
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    help="Checkpoints of agents: save, look back, fork, compare, restore.",
-    epilog="A checkpoint is written agent, agent@42, agent@-1, agent@{10m ago}, agent@branch, a branch, a "
-    "tag or the beginning of its id; REF:messages[-1].content is a place in its state, A..B are two.\n\n"
-    f"Exit codes: {EXIT_CODES}.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MOST_COLUMNS},
 )
 
 
@@ -202,7 +126,7 @@ def run(command: click.Group, args: list[str]) -> int:
         with command.make_context("rekindle", args) as ctx:
             answer = command.invoke(ctx)
         sys.stdout.flush()
-        return answer if type(answer) is int else exits.OK
+        return answer if type(answer) is int else OK
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.UsageError as e:
@@ -212,7 +136,7 @@ def run(command: click.Group, args: list[str]) -> int:
     except BrokenPipeError:
         # whoever reads has gone: nothing may be written any more, not even by the interpreter as it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.PIPE_CLOSED
+        return PIPE_CLOSED
     except Exception as e:  # noqa: BLE001 - the edge of the program: told in one line, with a way to see more
         return _fail(e, as_json=asked)
 
@@ -224,11 +148,13 @@ def _usage(error: click.UsageError, *, as_json: bool) -> int:
     hint = getattr(error, "hint", None) or f"see `{path} --help`"
     if type(error).__name__ == "NoArgsIsHelpError":
         click.echo(error.message)
-        return exits.USAGE
+        return USAGE
     return _fail(InvalidInputError("usage", error.format_message(), hint=hint), as_json=as_json)
 
 
 def _fail(error: BaseException, *, as_json: bool) -> int:
+    from . import exits
+
     known = exits.as_rekindle(error)
     if known is None:
         from ..errors import RekindleError
@@ -243,15 +169,3 @@ def _fail(error: BaseException, *, as_json: bool) -> int:
         )  # fmt: skip
     click.echo(exits.told(known, as_json=as_json), err=True)
     return exits.code_of(error)
-
-
-def main() -> NoReturn:
-    """The program: `rekindle`, `python -m rekindle`."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    if "_REKINDLE_COMPLETE" in os.environ:
-        from click.shell_completion import shell_complete
-
-        sys.exit(shell_complete(root, {}, "rekindle", "_REKINDLE_COMPLETE", os.environ["_REKINDLE_COMPLETE"]))
-    root.main()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import click
@@ -16,6 +19,8 @@ from ..state.preview import plain, preview
 from . import words
 from .output import Cell, Column, Span
 from .session import Session, ref_argument, verb
+
+Match = tuple[Checkpoint, str, str]
 
 _PAGE = 50
 _WIDTH = 100
@@ -33,9 +38,7 @@ _AROUND = 40
 )
 @ref_argument("a", metavar="A..B | A B")
 @ref_argument("b", metavar="", required=False)
-@click.option(
-    "--page", "number", metavar="N", type=click.IntRange(min=1), default=1, help="Which page of the changes."
-)
+@click.option("--page", "number", metavar="N", type=click.IntRange(min=1), default=1, help="Which page of the changes.")
 @click.option(
     "--limit",
     metavar="N",
@@ -46,9 +49,7 @@ _AROUND = 40
 )
 @click.option("--stat", is_flag=True, help="Only how many changes there are, and where.")
 @click.option("--full", is_flag=True, help="All changes on one page; in JSON, values in their whole length.")
-def cmd_diff(
-    session: Session, a: str, b: str | None, number: int, limit: int, stat: bool, full: bool
-) -> None:
+def cmd_diff(session: Session, a: str, b: str | None, number: int, limit: int, stat: bool, full: bool) -> None:
     """What makes B's state of A's, by path: what came, went, moved and changed, inside long texts too.
 
     With one checkpoint: what changed in it since its parent.
@@ -69,9 +70,7 @@ def cmd_diff(
             "touched": list(told.touched), "page": number,
             "pages": 1 if full else -(-len(changes) // limit),
         }  # fmt: skip
-        out.data(
-            made if stat else {**made, "changes": [to_json(change, full=full) for change in found.items]}
-        )
+        out.data(made if stat else {**made, "changes": [to_json(change, full=full) for change in found.items]})
         return
     out.line((words.ref(old), "seq"), (" -> ", "dim"), (words.ref(new), "seq"), f"  {told}")
     if stat:
@@ -129,9 +128,7 @@ def _changes(
     examples=("rekindle blame planner:status", "rekindle blame planner@42:messages[-1].content --limit 5"),
 )
 @ref_argument(metavar="REF:PATH")
-@click.option(
-    "--limit", "-n", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
-)
+@click.option("--limit", "-n", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 def cmd_blame(session: Session, ref: str, limit: int, everything: bool) -> None:
     """The checkpoints in a history that changed the value at a place, newest first."""
@@ -193,46 +190,42 @@ def _told_value(value: Any) -> dict[str, Any]:
 @click.argument("pattern")
 @ref_argument(required=False)
 @click.option("--ignore-case", "-i", is_flag=True, help="Capital and small letters are alike.")
-@click.option(
-    "--limit", "-n", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="How many."
-)
+@click.option("--limit", "-n", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-def cmd_grep(
-    session: Session, pattern: str, ref: str | None, ignore_case: bool, limit: int, everything: bool
-) -> None:
+def cmd_grep(session: Session, pattern: str, ref: str | None, ignore_case: bool, limit: int, everything: bool) -> None:
     """Texts in states that match a regular expression: each where it first came, newest first.
 
     Exits with 0 whether anything matches or not; the count is on stderr, and in `--json`.
     """
     wanted = f"(?i:{pattern})" if ignore_case else pattern
-    import re
-
     try:
         compiled = re.compile(wanted)
     except re.error as e:
         raise InvalidInputError("bad-pattern", f"{escape(pattern)!r} is not a regular expression: {e}") from e
     asked = None if ref is None else session.parsed(ref)
-    found = list(session.store.grep(wanted, asked, limit=None if everything else limit + 1))
-    shown = found if everything else found[:limit]
+    most = None if everything else limit
+    found = session.store.grep(wanted, asked, limit=None if most is None else most + 1)
+    shown = list(islice(_told(session, found, compiled), most))
+    more = next(found, None) is not None
     out = session.out
     if out.json:
-        made = [
-            {"ref": words.ref(c), "id": c.id, "path": at, "text": plain(text, full=True)}
-            for c, at, text in shown
-        ]
-        out.data({"matches": made, "more": len(found) > len(shown)})
-        return
-    for checkpoint, at, text in shown:
-        out.line(
-            (words.ref(checkpoint), "seq"), (":", "dim"), (escape(at), "key"), "  ", _around(compiled, text)
-        )
-    if len(found) > len(shown):
+        out.data({"matches": shown, "more": more})
+    elif more:
         out.note("there are more matches", "--limit N or --all")
     elif not shown:
         out.note(f"nothing matches {escape(pattern)!r}")
 
 
-def _around(pattern: Any, text: str) -> list[Span]:
+def _told(session: Session, found: Iterator[Match], pattern: re.Pattern[str]) -> Iterator[dict[str, Any]]:
+    """Every match as JSON; people see each as it is found: the search may take its time."""
+    for checkpoint, at, text in found:
+        where = words.ref(checkpoint)
+        if not session.out.json:
+            session.out.line((where, "seq"), (":", "dim"), (escape(at), "key"), "  ", _around(pattern, text))
+        yield {"ref": where, "id": checkpoint.id, "path": at, "text": plain(text, full=True)}
+
+
+def _around(pattern: re.Pattern[str], text: str) -> list[Span]:
     """The match and a few words on each side of it."""
     match = pattern.search(text)
     if match is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
+from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete, shell_complete
 
 from ..errors import RekindleError
 from ..quoting import escape
@@ -46,6 +46,13 @@ def script(shell: str) -> str:
     return kind(click.Command("rekindle"), {}, "rekindle", "_REKINDLE_COMPLETE").source()
 
 
+def complete(instruction: str) -> int:
+    """Answer a script of ours: what may come next. The line is in the environment."""
+    from .app import root
+
+    return shell_complete(root, {}, "rekindle", "_REKINDLE_COMPLETE", instruction)
+
+
 def complete_agent(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
     return _answered(ctx, lambda store: _starting([quote_agent(name) for name in store.agents()], incomplete))
 
@@ -75,10 +82,7 @@ def _refs(store: Store, incomplete: str) -> list[Any]:
     else:
         owner = agent or before.partition("@")[0]
         names = [*store.branches(owner), *store.tags(owner)]
-        found = [
-            CompletionItem(f"{agent}@{item.value}")
-            for item in _starting([quote_agent(n) for n in names], name)
-        ]
+        found = [CompletionItem(f"{agent}@{item.value}") for item in _starting([quote_agent(n) for n in names], name)]
     return [CompletionItem(before + dots + item.value) for item in found]
 
 

@@ -50,9 +50,7 @@ def cmd_doctor(session: Session) -> int:
         session.out.data({"ok": code == exits.OK, "findings": [asdict(each) for each in found]})
         return code
     styles = {"ok": "good", "warn": "warn", "bad": "bad"}
-    rows: list[list[Cell]] = [
-        [(each.verdict, styles[each.verdict]), (each.what, "key"), each.told] for each in found
-    ]
+    rows: list[list[Cell]] = [[(each.verdict, styles[each.verdict]), (each.what, "key"), each.told] for each in found]
     session.out.table([Column(""), Column(""), Column("", flexible=True)], rows)
     for each in found:
         if each.hint is not None:
@@ -80,9 +78,7 @@ def _libraries() -> Iterator[Finding]:
     for name, purpose in EXTRAS.items():
         version = _version(name)
         told = version or f"not installed (for {purpose})"
-        yield Finding(
-            name, "ok" if version else "warn", told, None if version else f"pip install 'rekindle[{name}]'"
-        )
+        yield Finding(name, "ok" if version else "warn", told, None if version else f"pip install 'rekindle[{name}]'")
 
 
 def _version(name: str) -> str | None:
@@ -191,9 +187,7 @@ def _lock(folder: str) -> Finding:
             first, second = FileLock(path), FileLock(path, patience=0.05)
             try:
                 with first, second:
-                    return Finding(
-                        "lock", "bad", "two take it at once", "keep the store on a disk of this machine"
-                    )
+                    return Finding("lock", "bad", "two take it at once", "keep the store on a disk of this machine")
             except UnavailableError:
                 return Finding("lock", "ok", "holds")
             finally:

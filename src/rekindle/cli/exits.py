@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from ..errors import (
     ConflictError,
     CorruptDataError,
@@ -14,10 +12,11 @@ from ..errors import (
     UnsupportedError,
 )
 from ..quoting import escape
+from .app import OK, PIPE_CLOSED, USAGE
 
-OK = 0
+__all__ = ["BY_CLASS", "BY_CODE", "OK", "PIPE_CLOSED", "USAGE", "as_rekindle", "code_of", "told"]
+
 FAILED = 1
-USAGE = 2
 PARTIAL = 3
 NOT_FOUND = 4
 CONFLICT = 5
@@ -25,7 +24,6 @@ UNSUPPORTED = 8
 CORRUPT = 13
 TRY_AGAIN = 75
 INTERRUPTED = 130
-PIPE_CLOSED = 141
 
 BY_CODE = {"no-store": NOT_FOUND}
 """A store that was never made is not found, and trying again does not make it."""
@@ -64,6 +62,8 @@ def as_rekindle(error: BaseException) -> RekindleError | None:
 
 def told(error: RekindleError, *, as_json: bool) -> str:
     if as_json:
+        import json
+
         fields = {"code": error.code, "message": error.message, "hint": error.hint}
         return json.dumps({"error": fields})
     lines = [escape(line) for line in error.message.splitlines() or [""]]

@@ -63,9 +63,7 @@ def _free(lanes: list[int | None]) -> int:
 
 
 def _standing(lanes: list[int | None], place: int, signs: Signs) -> str:
-    shown = [
-        signs.node if i == place else " " if lane is None else signs.line for i, lane in enumerate(lanes)
-    ]
+    shown = [signs.node if i == place else " " if lane is None else signs.line for i, lane in enumerate(lanes)]
     return " ".join(shown).rstrip()
 
 

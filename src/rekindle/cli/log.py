@@ -90,9 +90,7 @@ def _found(
     if parsed.at is None and parsed.name in store.agents():
         return store.list(parsed.name, branch=branch, kind=kind, limit=limit)
     if branch is not None:
-        raise InvalidInputError(
-            "usage", "--branch is for an agent", hint=f"`rekindle log {ref}` is a history already"
-        )
+        raise InvalidInputError("usage", "--branch is for an agent", hint=f"`rekindle log {ref}` is a history already")
     history = store.history(parsed, limit=None if kind else limit)
     return [c for c in history if kind is None or c.kind == kind][:limit]
 

@@ -112,9 +112,7 @@ def decoration(heads: list[str], tags: list[str]) -> list[Span]:
     named += [[("tag: ", "tag"), (quote_agent(name), "tag")] for name in tags]
     if not named:
         return []
-    inner: list[Span] = [
-        span for i, each in enumerate(named) for span in ([(", ", "dim")] if i else []) + each
-    ]
+    inner: list[Span] = [span for i, each in enumerate(named) for span in ([(", ", "dim")] if i else []) + each]
     return [("(", "dim"), *inner, (")", "dim")]
 
 
@@ -133,9 +131,7 @@ def _show_facts(session: Session, c: Checkpoint) -> None:
     told = [("label", c.label), ("type", c.agent_type), ("status", c.status)]
     rows += [(name, escape(str(text))) for name, text in told if text]
     rows += [("metadata", preview(c.metadata, 100))] if c.metadata else []
-    out.table(
-        [Column(""), Column("", flexible=True)], [[(name, "key"), text] for name, text in rows], indent=2
-    )
+    out.table([Column(""), Column("", flexible=True)], [[(name, "key"), text] for name, text in rows], indent=2)
 
 
 def _show_parts(out: Output, value: Any) -> None:
@@ -151,13 +147,9 @@ def _show_parts(out: Output, value: Any) -> None:
 
 def show_value(out: Output, value: Any, *, full: bool) -> None:
     """A text as its lines, anything else as JSON; long ones are cut unless `full`."""
-    if isinstance(value, str):
-        lines = words.lines_of(value)
-    else:
-        lines = words.as_json(plain(value, full=full)).split("\n")
+    text = isinstance(value, str)
+    lines = words.lines_of(value) if text else words.as_json(plain(value, full=full)).split("\n")
     for line in lines if full else lines[:_LINES]:
         out.line(f"  {line}")
-    if not full and (
-        len(lines) > _LINES or (not isinstance(value, str) and any('"$cut"' in x for x in lines))
-    ):
+    if not full and (len(lines) > _LINES or (not text and any('"$cut"' in x for x in lines))):
         out.note("some of it is not shown", "--full shows all of it; or name a place in it: REF:path")

@@ -39,9 +39,7 @@ def cmd_export(session: Session, ref: str, file: str, branch_only: bool, force: 
     parsed = session.parsed(ref)
     if file == "-":
         if sys.stdout.isatty():
-            raise InvalidInputError(
-                "terminal", "an export is not for a terminal", hint="name a file, or pipe it on"
-            )
+            raise InvalidInputError("terminal", "an export is not for a terminal", hint="name a file, or pipe it on")
         with progress("exporting") as report:
             count = session.store.export(parsed, _counted(sys.stdout.buffer, report), branch_only=branch_only)
         session.out.note(f"exported {words.count(count, 'checkpoint')}")
@@ -52,9 +50,7 @@ def cmd_export(session: Session, ref: str, file: str, branch_only: bool, force: 
     if session.out.json:
         session.out.data({"file": file, "checkpoints": count, "bytes": taken})
         return
-    session.out.line(
-        f"exported {words.count(count, 'checkpoint')} to {file} ", (f"({words.size(taken)})", "dim")
-    )
+    session.out.line(f"exported {words.count(count, 'checkpoint')} to {file} ", (f"({words.size(taken)})", "dim"))
     session.out.note("", f"elsewhere, `rekindle import {file}` brings it in")
 
 
@@ -63,9 +59,7 @@ def cmd_export(session: Session, ref: str, file: str, branch_only: bool, force: 
     examples=("rekindle import planner.rekindle", "rekindle import planner.rekindle --agent planner-copy"),
 )
 @click.argument("source", type=click.Path(allow_dash=True))
-@click.option(
-    "--from", "origin", metavar="KIND", default="rekindle", show_default=True, help="What SOURCE is."
-)
+@click.option("--from", "origin", metavar="KIND", default="rekindle", show_default=True, help="What SOURCE is.")
 @click.option("--agent", metavar="NAME", help="Bring it in as this agent.")
 def cmd_import(session: Session, source: str, origin: str, agent: str | None) -> None:
     """Bring in what `rekindle export` wrote, verified first. What is there already is not written twice.
@@ -78,9 +72,9 @@ def cmd_import(session: Session, source: str, origin: str, agent: str | None) ->
             f"this version cannot import from {origin!r}",
             hint="it imports rekindle's own exports",
         )
-    with _source(source) as (file, total), progress("importing") as report:
+    with _source(source) as file, progress("importing") as report:
         store = session.open(create=True)
-        found = store.import_(_counted(file, report, total), agent_id=agent)
+        found = store.import_(_counted(file, report), agent_id=agent)
     operation = session.last_operation("import")
     if session.out.json:
         made = {"checkpoints": [words.facts(c) for c in found], "operation": operation if found else None}
@@ -100,34 +94,30 @@ def cmd_import(session: Session, source: str, origin: str, agent: str | None) ->
 
 
 @contextmanager
-def _source(source: str) -> Iterator[tuple[BinaryIO, int]]:
-    """The file, and its size where that is known."""
+def _source(source: str) -> Iterator[BinaryIO]:
     if source == "-":
-        yield sys.stdin.buffer, 0
+        yield sys.stdin.buffer
         return
     try:
         file = open(source, "rb")  # noqa: SIM115 - closed below
     except FileNotFoundError as e:
         raise NotFoundError("no-file", f"there is no file {source}") from e
     except IsADirectoryError as e:
-        raise InvalidInputError(
-            "is-folder", f"{source} is a folder", hint="name a file that `export` wrote"
-        ) from e
+        raise InvalidInputError("is-folder", f"{source} is a folder", hint="name a file that `export` wrote") from e
     with file:
-        yield file, os.fstat(file.fileno()).st_size
+        yield file
 
 
-def _counted(file: IO[bytes], report: Report, total: int = 0) -> BinaryIO:
-    return cast(BinaryIO, file if report is None else _Counted(file, report, total))
+def _counted(file: IO[bytes], report: Report) -> BinaryIO:
+    return cast(BinaryIO, file if report is None else _Counted(file, report))
 
 
 class _Counted:
-    """A file that tells how many bytes went through it."""
+    """A file that tells how many bytes went through it. How many will is not known: some are read twice."""
 
-    def __init__(self, file: IO[bytes], report: Callable[[int, int], None], total: int) -> None:
+    def __init__(self, file: IO[bytes], report: Callable[[int, int], None]) -> None:
         self._file = file
         self._report = report
-        self._total = total
         self._done = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -144,4 +134,4 @@ class _Counted:
 
     def _tell(self, count: int) -> None:
         self._done += count
-        self._report(self._done, self._total)
+        self._report(self._done, 0)

@@ -25,12 +25,8 @@ def cmd_fork(session: Session, ref: str, branch: str) -> None:
     if session.out.json:
         session.out.data({"branch": branch, "checkpoint": words.facts(made)})
         return
-    session.out.line(
-        ("branch ", "dim"), (quote_agent(branch), "branch"), " begins at ", (words.ref(made), "seq")
-    )
-    session.out.note(
-        "", f"save on it with branch={branch!r}; `rekindle log {agent}@{quote_agent(branch)}` shows it"
-    )
+    session.out.line(("branch ", "dim"), (quote_agent(branch), "branch"), " begins at ", (words.ref(made), "seq"))
+    session.out.note("", f"save on it with branch={branch!r}; `rekindle log {agent}@{quote_agent(branch)}` shows it")
 
 
 @verb("branches", examples=("rekindle branches planner", "rekindle branches planner --delete experiment"))
@@ -126,9 +122,7 @@ def cmd_tags(session: Session, agent: str | None) -> None:
     session.out.table(columns, rows)
 
 
-@verb(
-    "label", examples=("rekindle label planner@42 'before the refactoring'", "rekindle label planner@42 ''")
-)
+@verb("label", examples=("rekindle label planner@42 'before the refactoring'", "rekindle label planner@42 ''"))
 @ref_argument()
 @click.argument("text")
 def cmd_label(session: Session, ref: str, text: str) -> None:

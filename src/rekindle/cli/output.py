@@ -11,6 +11,9 @@ import click
 
 from . import words
 
+_LEAST = 12
+"""Columns that a flexible column keeps on a narrow terminal."""
+
 Span = tuple[str, str]
 """A text that is safe to print, and the name of its style."""
 Cell = str | Span | Sequence[Span]
@@ -72,7 +75,9 @@ class Output:
         return click.style(text, **STYLES[style]) if self.color and style and text else text
 
     def note(self, text: str, *hints: str) -> None:
-        """A message on stderr; hints say what to do next."""
+        """A message for people, on stderr; hints say what to do next. With `--json` only errors are there."""
+        if self.json:
+            return
         lines = [text] if text or not hints else []
         click.echo("\n".join([*lines, *(f"  -> {hint}" for hint in hints)]), err=True)
 
@@ -88,9 +93,7 @@ class Output:
         for row in cells:
             self._row(columns, widths, row, indent)
 
-    def _row(
-        self, columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell], indent: int
-    ) -> None:
+    def _row(self, columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell], indent: int) -> None:
         line = " " * indent
         for i, (column, width, cell) in enumerate(zip(columns, widths, row, strict=True)):
             gap = " " * (width - width_of(cell))
@@ -102,16 +105,18 @@ class Output:
 
     def _rich_table(self, rich: Any, columns: Sequence[Column], cells: list[list[Cell]], indent: int) -> None:
         """The same, cut to fit the terminal."""
-        table = rich.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+        table = rich.Table(
+            box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black" if self.color else ""
+        )
         table.show_header = any(c.title for c in columns)
         for i, c in enumerate(columns):
             widest = max([len(c.title), *(width_of(row[i]) for row in cells)])
             table.add_column(
                 rich.Text(c.title), justify="right" if c.right else "left", no_wrap=True,
-                overflow="ellipsis", min_width=None if c.flexible else widest,
+                overflow="ellipsis", min_width=min(widest, _LEAST) if c.flexible else widest,
             )  # fmt: skip
         for row in cells:
-            table.add_row(*(_rich_text(rich, cell) for cell in row))
+            table.add_row(*(_rich_text(rich, cell, color=self.color) for cell in row))
         console = rich.Console(no_color=not self.color, highlight=False, markup=False, emoji=False)
         console.print(rich.Padding(table, (0, 0, 0, indent)))
 
@@ -136,9 +141,9 @@ def _rich() -> _Rich | None:
     return _Rich(Console, Padding, Table, Text)
 
 
-def _rich_text(rich: _Rich, cell: Cell) -> Any:
+def _rich_text(rich: _Rich, cell: Cell, *, color: bool) -> Any:
     made = rich.Text()
     for text, style in spans(cell):
-        how = STYLES[style]
+        how = STYLES[style if color else ""]
         made.append(text, " ".join([*(["bold"] if how.get("bold") else []), *([how["fg"]] if "fg" in how else [])]))
     return made

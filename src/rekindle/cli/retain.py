@@ -36,9 +36,7 @@ POLICY_HELP = (
 )
 @click.argument("policy")
 @click.option("--agent", metavar="AGENT", help="Only of this agent; else of all, each by itself.")
-@click.option(
-    "--dry-run", is_flag=True, help="Change nothing; say what would go and why, for every checkpoint."
-)
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would go and why, for every checkpoint.")
 def cmd_prune(session: Session, policy: str, agent: str | None, dry_run: bool) -> None:
     """Drop what a policy does not keep. Heads, tags and open operations always stay.
 
@@ -67,9 +65,7 @@ def cmd_prune(session: Session, policy: str, agent: str | None, dry_run: bool) -
         }
         for action in ("keep", "drop"):
             decisions: tuple[Decision, ...] = getattr(done, action)
-            made[action] = [
-                {"agent_id": owners.get(each.candidate.id), **_decided(each)} for each in decisions
-            ]
+            made[action] = [{"agent_id": owners.get(each.candidate.id), **_decided(each)} for each in decisions]
         out.data(made)
         return
     if dry_run:
@@ -176,9 +172,7 @@ def cmd_delete(session: Session, agent: str) -> None:
 
 
 @verb("collect", examples=("rekindle collect --dry-run", "rekindle collect"))
-@click.option(
-    "--dry-run", is_flag=True, help="Change nothing; say what was dropped and could not be undone after."
-)
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what was dropped and could not be undone after.")
 def cmd_collect(session: Session, dry_run: bool) -> None:
     """Free the space of what prune and delete dropped. It is gone then: undo cannot bring it back.
 

@@ -46,9 +46,7 @@ class Session:
         """The one agent there is, for commands that were told none."""
         agents = self.store.agents()
         if not agents:
-            raise NotFoundError(
-                "no-agents", "there are no checkpoints yet", hint="an agent saves the first one"
-            )
+            raise NotFoundError("no-agents", "there are no checkpoints yet", hint="an agent saves the first one")
         if len(agents) > 1:
             some = ", ".join(quote_agent(name) for name in agents[:5]) + (", ..." if agents[5:] else "")
             raise InvalidInputError("which-agent", f"say which agent: there are {len(agents)}", hint=some)

@@ -25,9 +25,7 @@ def cmd_du(session: Session, agent: str | None) -> None:
     found = [each for each in usage(session.store) if only in (None, each.agent_id)]
     parts = session.store.size()
     if session.out.json:
-        session.out.data(
-            {"agents": [each.to_dict() for each in found], "files": parts, "total": sum(parts.values())}
-        )
+        session.out.data({"agents": [each.to_dict() for each in found], "files": parts, "total": sum(parts.values())})
         return
     columns = [
         Column("AGENT", flexible=True),
@@ -47,9 +45,7 @@ def cmd_du(session: Session, agent: str | None) -> None:
         return
     session.out.line("")
     files: list[list[Any]] = [[(name, "title"), words.size(taken)] for name, taken in parts.items()]
-    session.out.table(
-        [Column("FILES"), Column("", right=True)], [*files, ["total", words.size(sum(parts.values()))]]
-    )
+    session.out.table([Column("FILES"), Column("", right=True)], [*files, ["total", words.size(sum(parts.values()))]])
     if any(each.dropped for each in found):
         session.out.note("", "`rekindle collect` frees the space of what was dropped")
 

@@ -34,8 +34,7 @@ def cmd_verify(session: Session, restore: bool, imports: tuple[str, ...]) -> int
     if report.problems:
         columns = [Column("WHERE"), Column("WHAT"), Column("", flexible=True)]
         rows: list[list[Cell]] = [
-            [(escape(p.where), "seq"), (p.code, "bad"), escape(p.message.partition("\n")[0])]
-            for p in report.problems
+            [(escape(p.where), "seq"), (p.code, "bad"), escape(p.message.partition("\n")[0])] for p in report.problems
         ]
         out.table(columns, rows)
         out.line("")
@@ -56,8 +55,6 @@ def cmd_verify(session: Session, restore: bool, imports: tuple[str, ...]) -> int
             "what is not named above is whole: `rekindle export` takes it out",
         )
     else:
-        out.line(
-            (f"whole, but {words.count(len(report.problems), 'checkpoint')} would not come back here", "warn")
-        )
+        out.line((f"whole, but {words.count(len(report.problems), 'checkpoint')} would not come back here", "warn"))
         out.note("", "`--import MODULE` names a module of yours that registers the types")
     return code

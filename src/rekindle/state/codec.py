@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from decimal import Decimal
@@ -16,7 +17,6 @@ from fractions import Fraction
 from pathlib import Path, PosixPath, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import ormsgpack
 from ormsgpack import Ext
@@ -24,6 +24,7 @@ from ormsgpack import Ext
 from ..errors import CorruptDataError, InvalidInputError, RekindleError
 from .registry import Opaque, build, entry_for, numpy_loaded, require_numpy, unregistered, unsavable
 from .tracked import TrackedDict, TrackedList, tracked
+from .zones import pack_zone, zone_of
 
 # Codes are stored: never renumber, only add.
 TUPLE, SET, FROZENSET, BIG_INT, WILD_STR, MAP, DATETIME, DATE, TIME, TIMEDELTA = range(1, 11)
@@ -47,12 +48,38 @@ def pack(value: Any, *, tracks: bool = True) -> bytes:
     """A value as bytes; equal values of equal types give equal bytes (sets are sorted, dict order counts).
 
     `tracks=False` writes tracked containers as plain ones: inside a tracked container they are understood.
+    A bytearray comes back as bytes.
     """
     try:
         return _packb(value, _extend if tracks else _extend_inside, _OPTIONS)
-    except (TypeError, RekindleError):
+    except (TypeError, RekindleError, RecursionError):
         # rare: a lone surrogate, a key that is not a str, a type nobody registered. Say where, or write it out.
-        return _packb(_spell_out(value, "", 0, tracks), _extend, _OPTIONS)
+        try:
+            return _packb(_spell_out(value, "", 0, tracks), _extend, _OPTIONS)
+        except RecursionError as e:
+            raise _too_deep("") from e
+
+
+_level = threading.local()
+
+
+def _nested(value: Any, *, tracks: bool = True) -> bytes:
+    """The insides of an extension, in the fast way only: where that fails, `pack` writes all of it out, once."""
+    depth: int = getattr(_level, "depth", 0)
+    if depth >= MAX_DEPTH:
+        raise _too_deep("")
+    _level.depth = depth + 1
+    try:
+        return _packb(value, _extend if tracks else _extend_inside, _OPTIONS)
+    finally:
+        _level.depth = depth
+
+
+def _too_deep(where: str) -> InvalidInputError:
+    at = f" at {where[:80]}…" if where else ""
+    return InvalidInputError(
+        "too-deep", f"the state is nested more than {MAX_DEPTH} deep{at}", hint="is it cyclic?"
+    )
 
 
 def unpack(data: bytes, *, opaque: bool = False) -> Any:
@@ -66,7 +93,7 @@ def unpack(data: bytes, *, opaque: bool = False) -> Any:
             return None
         depth += 1
         try:
-            if depth > MAX_DEPTH:
+            if depth > MAX_DEPTH + 8:  # a leaf of what was packed may be an extension too
                 raise CorruptDataError("too-deep", f"extension values nested more than {MAX_DEPTH} deep")
             return _revive(code, payload, lambda b: ormsgpack.unpackb(b, ext_hook=hook), opaque)
         except RekindleError as e:
@@ -86,7 +113,7 @@ def unpack(data: bytes, *, opaque: bool = False) -> Any:
 
 
 def _sorted_items(value: Any) -> bytes:
-    items = sorted(pack(v) for v in value)
+    items = sorted(_nested(v) for v in value)
     return _header(len(items)) + b"".join(items)
 
 
@@ -112,48 +139,27 @@ def _pack_path(value: PurePath) -> Ext:
     return Ext(PATH, pack([flavour, str(value)]))
 
 
-def _pack_zone(zone: dt.tzinfo | None) -> Any:
-    if zone is None:
-        return None
-    if isinstance(zone, ZoneInfo) and zone.key:
-        return zone.key
-    if type(zone) is dt.timezone:
-        offset = zone.utcoffset(None)
-        name = zone.tzname(None)
-        plain = dt.timezone(offset)
-        return [offset // dt.timedelta(microseconds=1), None if name == plain.tzname(None) else name]
-    raise InvalidInputError(
-        "zone-unknown",
-        f"the time zone {zone!r} has no name that could be stored",
-        hint="use datetime.timezone or zoneinfo.ZoneInfo(key)",
-    )
-
-
-def _zone(stored: Any) -> dt.tzinfo | None:
-    if stored is None:
-        return None
-    if isinstance(stored, str):
-        return ZoneInfo(stored)
-    micros, name = stored
-    offset = dt.timedelta(microseconds=micros)
-    return dt.timezone.utc if not micros and name is None else dt.timezone(offset, *([name] if name else []))
-
-
 def _pack_datetime(v: dt.datetime) -> Ext:
     at = [v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.fold]
-    return Ext(DATETIME, _packb([*at, _pack_zone(v.tzinfo)]))
+    return Ext(DATETIME, _packb([*at, pack_zone(v.tzinfo)]))
 
 
 def _pack_time(v: dt.time) -> Ext:
-    return Ext(TIME, _packb([v.hour, v.minute, v.second, v.microsecond, v.fold, _pack_zone(v.tzinfo)]))
+    return Ext(TIME, _packb([v.hour, v.minute, v.second, v.microsecond, v.fold, pack_zone(v.tzinfo)]))
 
 
 def _pack_int(v: int) -> Ext:
     return Ext(BIG_INT, v.to_bytes(v.bit_length() // 8 + 1, "little", signed=True))
 
 
+_INSIDES: dict[type, tuple[int, Callable[[Any], list[Any]]]] = {
+    tuple: (TUPLE, list),
+    OrderedDict: (ORDERED, lambda v: [list(p) for p in v.items()]),
+    deque: (DEQUE, lambda v: [v.maxlen, list(v)]),
+    Counter: (COUNTER, lambda v: [list(p) for p in v.items()]),
+    Opaque: (OBJECT, lambda v: [v.name, v.version, v.data]),
+}
 _WRITERS: dict[type, Callable[[Any], Ext]] = {
-    tuple: lambda v: Ext(TUPLE, pack(list(v))),
     set: lambda v: Ext(SET, _sorted_items(v)),
     frozenset: lambda v: Ext(FROZENSET, _sorted_items(v)),
     int: _pack_int,
@@ -167,17 +173,21 @@ _WRITERS: dict[type, Callable[[Any], Ext]] = {
     PureWindowsPath: _pack_path,
     type(Path()): _pack_path,
     complex: lambda v: Ext(COMPLEX, _packb([v.real, v.imag])),
-    OrderedDict: lambda v: Ext(ORDERED, pack([list(p) for p in v.items()])),
-    deque: lambda v: Ext(DEQUE, pack([v.maxlen, list(v)])),
-    Counter: lambda v: Ext(COUNTER, pack([list(p) for p in v.items()])),
     range: lambda v: Ext(RANGE, pack([v.start, v.stop, v.step])),
     Fraction: lambda v: Ext(FRACTION, str(v).encode()),
-    bytearray: lambda v: Ext(BYTEARRAY, bytes(v)),
     type(...): lambda v: Ext(ELLIPSIS, b""),
-    TrackedList: lambda v: Ext(TRACKED, pack(list(v), tracks=False)),
-    TrackedDict: lambda v: Ext(TRACKED, pack(dict(v), tracks=False)),
-    Opaque: lambda v: Ext(OBJECT, pack([v.name, v.version, v.data])),
+    TrackedList: lambda v: Ext(TRACKED, _nested(list(v), tracks=False)),
+    TrackedDict: lambda v: Ext(TRACKED, _nested(dict(v), tracks=False)),
 }
+
+
+def _insides(value: Any) -> tuple[int, list[Any]] | None:
+    """(code, what is inside) of a value that holds others and travels as an extension."""
+    known = _INSIDES.get(type(value))
+    if known is not None:
+        return known[0], known[1](value)
+    entry = entry_for(type(value))
+    return None if entry is None else (OBJECT, [entry.name, entry.version, entry.dump(value)])
 
 
 def _extend(value: Any) -> Any:
@@ -185,9 +195,9 @@ def _extend(value: Any) -> Any:
     write = _WRITERS.get(type(value))
     if write is not None:
         return write(value)
-    entry = entry_for(type(value))
-    if entry is not None:
-        return Ext(OBJECT, pack([entry.name, entry.version, entry.dump(value)]))
+    inside = _insides(value)
+    if inside is not None:
+        return Ext(inside[0], _nested(inside[1]))
     numpy = numpy_loaded()
     if numpy is not None and type(value).__module__ == "numpy":
         return _pack_numpy(numpy, value)
@@ -225,9 +235,7 @@ def _dtype(numpy: Any, stored: Any) -> Any:
 def _spell_out(value: Any, where: str, depth: int, tracks: bool) -> Any:
     """The value with everything MessagePack's encoder refuses outright already written as extensions."""
     if depth > MAX_DEPTH:
-        raise InvalidInputError(
-            "too-deep", f"the state is nested more than {MAX_DEPTH} deep at {where[:80]}…", hint="is it cyclic?"
-        )
+        raise _too_deep(where)
     t = type(value)
     if t is str:
         return _spell_str(value)
@@ -237,18 +245,27 @@ def _spell_out(value: Any, where: str, depth: int, tracks: bool) -> Any:
     if t is dict or t is TrackedDict:
         out = _spell_dict(value, where, depth, tracks)
         return Ext(TRACKED, _packb(out, _extend, _OPTIONS)) if tracks and t is TrackedDict else out
-    if t is tuple:
-        spelled = [_spell_out(v, f"{where}[{i}]", depth + 1, True) for i, v in enumerate(value)]
-        return Ext(TUPLE, _packb(spelled, _extend, _OPTIONS))
     if t is set or t is frozenset:
         items = sorted(_packb(_spell_out(v, f"{where}{{…}}", depth + 1, True), _extend, _OPTIONS) for v in value)
         return Ext(SET if t is set else FROZENSET, _header(len(items)) + b"".join(items))
-    if value is None or t in (bool, int, float, bytes, Ext):
+    if value is None or t in (bool, int, float, bytes, bytearray, Ext):
         return value
+    inside = _insides(value)
+    if inside is not None:
+        return _spell_insides(*inside, where, depth)
     try:
         return _extend(value)
     except InvalidInputError as e:
         raise (unsavable(value, where.lstrip(".")) if e.code == "type-unregistered" and where and entry_for(t) is None else e) from None
+
+
+def _spell_insides(code: int, held: list[Any], where: str, depth: int) -> Ext:
+    if code in (OBJECT, DEQUE):
+        *about, data = held
+        spelled = [*(_spell_out(x, where, depth + 1, True) for x in about), _spell_out(data, where, depth + 1, True)]
+    else:
+        spelled = [_spell_out(x, f"{where}[{i}]", depth + 1, True) for i, x in enumerate(held)]
+    return Ext(code, _packb(spelled, _extend, _OPTIONS))
 
 
 def _spell_dict(value: Any, where: str, depth: int, tracks: bool) -> Any:
@@ -280,14 +297,20 @@ def _pairs(flat: list[Any]) -> dict[Any, Any]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
+def _revive_tracked(stored: Any) -> Any:
+    if type(stored) not in (list, dict):
+        raise CorruptDataError("bad-value", "a tracked container that is neither a list nor a dict")
+    return tracked(stored)
+
+
 def _revive_datetime(stored: list[Any]) -> dt.datetime:
     year, month, day, hour, minute, second, micro, fold, zone = stored
-    return dt.datetime(year, month, day, hour, minute, second, micro, _zone(zone), fold=fold)
+    return dt.datetime(year, month, day, hour, minute, second, micro, zone_of(zone), fold=fold)
 
 
 def _revive_time(stored: list[Any]) -> dt.time:
     hour, minute, second, micro, fold, zone = stored
-    return dt.time(hour, minute, second, micro, _zone(zone), fold=fold)
+    return dt.time(hour, minute, second, micro, zone_of(zone), fold=fold)
 
 
 def _revive_path(flavour: str, text: str) -> PurePath:
@@ -327,7 +350,7 @@ _READERS: dict[int, Callable[[Any], Any]] = {
     COMPLEX: lambda v: complex(*v),
     ARRAY: _revive_array,
     SCALAR: _revive_scalar,
-    TRACKED: tracked,
+    TRACKED: _revive_tracked,
     ORDERED: OrderedDict,
     DEQUE: lambda v: deque(v[1], v[0]),
     COUNTER: lambda v: Counter(dict(v)),

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CorruptDataError
-from . import codec, slots
+from . import codec
 from .path import ABSENT, Key, Path, find
-from .read import Fetch, Reader, splice_elements
+from .read import Fetch
+from .recall import LISTS, MAPS, RecallingReader, beyond, chain_start, places_of
 from .tree import Hasher, Index, Kind, Place, item_from, node_from
 
 Stored = list[Any]
-"""A node, or one of its items (a child has 2 parts, a run 5, an index 7), as a record carries it."""
+"""A node, or one of its items: a child has 2 parts, a run 5, an index 7. As records carry them."""
 
-_LISTS = frozenset({Kind.LIST, Kind.TUPLE, Kind.TRACKED_LIST})
-_MAPS = frozenset({Kind.MAP, Kind.PAIRS, Kind.TRACKED_MAP, Kind.TRACKED_PAIRS})
 _TEXTS = frozenset({Kind.STR, Kind.BYTES})
-_UNTRACKED = {Kind.TRACKED_LIST: Kind.LIST, Kind.TRACKED_MAP: Kind.MAP, Kind.TRACKED_PAIRS: Kind.PAIRS}
+_UNTRACKED = {
+    Kind.TRACKED_LIST: Kind.LIST, Kind.TRACKED_MAP: Kind.MAP, Kind.TRACKED_PAIRS: Kind.PAIRS,
+}  # fmt: skip
 _FETCHED = 64
 _REMEMBERED = 20_000
 
@@ -68,7 +68,7 @@ class Follower:
     def __init__(self, path: Path, fetch: Fetch, hasher: Hasher) -> None:
         self._fetch = fetch
         self._hasher = hasher
-        self._reader = Reader(fetch, hasher, opaque=True)
+        self._reader = RecallingReader(fetch, hasher)
         self._opened: dict[bytes, list[Stored]] = {}
         self._known: dict[tuple[bytes, Any], bytes | None] = {}
         self._elements: list[bytes] = []
@@ -108,7 +108,8 @@ class Follower:
         spots = [self._spot(root) for root in roots]
         held = [spot for spot in spots if isinstance(spot, Held)]
         # a key is mostly where it was: look at the other runs of a map only where it is not
-        self._learn([(spot.kind, spot.target, run) for spot in held for run in spot.runs[self._where : self._where + 1]])
+        at = self._where
+        self._learn([(spot.kind, spot.target, run) for spot in held for run in spot.runs[at : at + 1]])
         missing = [spot for spot in held if self._find(spot) is None]
         self._learn([(spot.kind, spot.target, run) for spot in missing for run in spot.runs])
         return [self._answer(spot) for spot in spots]
@@ -122,14 +123,14 @@ class Follower:
                 kind, _, items = node = items[0][1]
             if kind == Kind.LEAF:
                 return Held(Kind.LEAF, items, None, self._path[depth:])
-            if kind in _LISTS and type(step) is int:
+            if kind in LISTS and type(step) is int:
                 item, at = self._item_at(items, step)
                 if item is None:
                     return None
                 if len(item) == 5:
                     return Held(kind, [item], at, self._path[depth + 1 :])
                 node = item[1]
-            elif kind in _MAPS and type(step) is not int:
+            elif kind in MAPS and type(step) is not int:
                 packed = self._packed[depth]
                 if packed is None:
                     return Inside(node, self._path[depth:])
@@ -181,16 +182,15 @@ class Follower:
     def _learn(self, wanted: Iterable[tuple[Kind, int | bytes | None, Stored]]) -> None:
         """Look into every run that is not known yet. Those that began as the same run are read as one."""
         chains: dict[Any, list[Stored]] = {}
-        for (digest, target), (kind, run) in {(run[0], target): (kind, run) for kind, target, run in wanted}.items():
+        distinct = {(run[0], target): (kind, run) for kind, target, run in wanted}
+        for (digest, target), (kind, run) in distinct.items():
             if (digest, target) not in self._known:
-                first, n, slot = run[4][:3]
-                start = (kind, target, first, slot, n if type(first) is not int else 0)
-                chains.setdefault(start, []).append(run)
+                chains.setdefault((kind, target, chain_start(run)), []).append(run)
         todo: list[tuple[Any, Stored, Stored | None, list[Place]]] = []
         for (kind, target, *_), runs in chains.items():
             todo += [((kind, target), *step) for step in _in_order(runs)]
-        for start in range(0, len(todo), _FETCHED):
-            self._read(todo[start : start + _FETCHED])
+        for first in range(0, len(todo), _FETCHED):
+            self._read(todo[first : first + _FETCHED])
 
     def _read(self, todo: list[tuple[Any, Stored, Stored | None, list[Place]]]) -> None:
         fetched = iter(self._fetch([place for _, _, _, places in todo for place in places]))
@@ -200,7 +200,7 @@ class Follower:
             if before is not None and not places:  # the same run, when it was shorter
                 elements = self._elements[: run[1]]
             else:
-                elements = self._elements_of(kind, run, found, self._elements if before is not None else [])
+                elements = self._reader.with_found(kind, run, self._elements if before is not None else [], found)
                 self._elements = elements
             self._known[name] = self._pick(elements, target)
 
@@ -218,17 +218,6 @@ class Follower:
                 return None
             self._at = at
         return elements[at][len(target) :]
-
-    def _elements_of(self, kind: Kind, run: Stored, found: list[bytes], start: list[bytes]) -> list[bytes]:
-        digest, count, size, _, _ = run
-        if start and found[0][0] & slots.CONTINUED == slots.CONTINUED:
-            # a stream begun in a slot before: it is read from there
-            start, found = [], [slot for part in self._fetch(_places(run)) for slot in part]
-        elements, known = splice_elements(found, start)
-        content = b"".join(elements)
-        if len(content) != size or self._hasher.content(content) != digest:
-            raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")
-        return elements if known or kind == Kind.LEAF else _split(kind, content, count)
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -309,7 +298,7 @@ def _repacked(value: Any) -> bytes | None:
 
 
 def _count_of(item: Stored) -> int:
-    return item[1] if len(item) == 5 else item[2] if len(item) == 7 else 1  # type: ignore[no-any-return]
+    return item[1] if len(item) == 5 else item[2] if len(item) == 7 else 1
 
 
 def _count(node: Stored) -> int:
@@ -320,59 +309,29 @@ def _size(node: Stored) -> int:
     return sum(item[2] if len(item) == 5 else item[3] for item in node[2])
 
 
-def _split(kind: Kind, content: bytes, count: int) -> list[bytes]:
-    """Elements whose lengths were not kept: read, and packed one by one."""
-    if kind in _LISTS:
-        values = codec.unpack(codec.array_header(count) + content, opaque=True)
-        return [codec.pack(value, tracks=False) for value in values]
-    flat = codec.unpack(codec.array_header(2 * count) + content, opaque=True)
-    pairs = zip(flat[::2], flat[1::2], strict=True)
-    return [codec.pack(key) + codec.pack(value, tracks=False) for key, value in pairs]
-
-
 def _in_order(runs: list[Stored]) -> Iterator[tuple[Stored, Stored | None, list[Place]]]:
     """(run, the one before it that it is read from, the places to read): the longest that only grew first, cut
     down to those it was before; then the others, each from the one it was edited from."""
     grown = sorted((r for r in runs if not r[3] & 2), key=lambda r: -r[1])
     before: Stored | None = None
     for run in grown:
-        if before is not None and _beyond(before, run) is not None:
+        if before is not None and beyond(before, run) is not None:
             yield run, before, []
         else:
-            yield run, None, _places(run)
+            yield run, None, places_of(run)
             before = run
     before = None
     for run in sorted((r for r in runs if r[3] & 2), key=_pieces):
-        more = _beyond(run, before) if before is not None else None
+        more: list[Place] | None = beyond(run, before) if before is not None else None
         if more:
             yield run, before, more
         else:
-            yield run, None, _places(run)
+            yield run, None, places_of(run)
         before = run
 
 
-def _places(run: Stored) -> list[Place]:
-    flat = run[4]
-    return [(flat[i], flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3)]
-
-
 def _pieces(run: Stored) -> int:
-    return sum(place[1] if type(place[0]) is int else 1 for place in _places(run))
-
-
-def _beyond(run: Stored, before: Stored) -> list[Place] | None:
-    """The places that `run` has after all those of `before`; None where it did not grow from that."""
-    flat, start = run[4], before[4]
-    last = len(start) - 3
-    if len(flat) < len(start) or flat[:last] != start[:last]:
-        return None
-    (first, n, slot), (first_before, n_before, slot_before) = flat[last : last + 3], start[last:]
-    rest = [(flat[i], flat[i + 1], flat[i + 2]) for i in range(last + 3, len(flat), 3)]
-    if (first, slot) != (first_before, slot_before):
-        return None
-    if n == n_before:
-        return rest
-    return [(first + n_before, n - n_before, slot), *rest] if type(first) is int and n > n_before else None
+    return sum(place[1] if type(place[0]) is int else 1 for place in places_of(run))
 
 
 def _aligned(a: list[Stored], b: list[Stored], text: bool) -> Iterator[tuple[list[Stored], list[Stored]]]:

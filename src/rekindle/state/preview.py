@@ -64,11 +64,7 @@ def _plain_container(value: Any, full: bool, depth: int) -> Any:
         return _tagged_type(value, list, _plain_items(value, len(value), full, depth))
     if isinstance(value, (set, frozenset)):
         items = sorted(value, key=lambda item: (type(item).__name__, repr(item)))
-        return {
-            "$frozenset" if isinstance(value, frozenset) else "$set": _plain_items(
-                items, len(items), full, depth
-            )
-        }
+        return {"$frozenset" if isinstance(value, frozenset) else "$set": _plain_items(items, len(items), full, depth)}
     if isinstance(value, Opaque):
         return {
             "$type": escape(value.name),
@@ -111,9 +107,7 @@ def _plain_dict(value: dict[Any, Any], full: bool, depth: int) -> Any:
     if all(type(key) is str and key[:1] != "$" and _is_utf8(key) for key in shown):
         made: Any = {key: _plain(held, full, depth) for key, held in shown.items()}
     else:
-        made = {
-            "$map": [[_plain(key, full, depth), _plain(held, full, depth)] for key, held in shown.items()]
-        }
+        made = {"$map": [[_plain(key, full, depth), _plain(held, full, depth)] for key, held in shown.items()]}
     return made if len(shown) == size else {"$cut": made, "size": size}
 
 
@@ -123,9 +117,7 @@ def _preview(value: Any, room: int, parts: list[str]) -> int:
         return _put(quote(value) if len(value) <= room else f"{quote(value[:room])}", room, parts)
     if isinstance(value, dict):
         return _preview_dict(value, "{", "}", room, parts)
-    if isinstance(value, (list, set, frozenset)) or (
-        isinstance(value, tuple) and not hasattr(value, "_fields")
-    ):
+    if isinstance(value, (list, set, frozenset)) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
         opening, closing = (
             ("[", "]") if isinstance(value, list) else ("(", ")") if isinstance(value, tuple) else ("{", "}")
         )

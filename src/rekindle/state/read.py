@@ -9,7 +9,6 @@ import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from ..errors import CorruptDataError
@@ -159,15 +158,10 @@ class Reader:
             return _splice_bytes(found)
         return b"".join(splice_elements(found)[0])
 
-    def part(self, node: Node, items: Sequence[Run | Child]) -> Any:
-        """The value that a node would be if it held these of its items only: some entries, some elements."""
-        with quiet_gc():
-            return self._value(replace(node, top=[], items=list(items)))
-
     def elements(self, run: Run) -> list[bytes] | None:
         """A run's elements as they are encoded; None where their lengths were not kept."""
         if run.raw is not None and run.lengths is not None:
-            return _split(run.raw, run.lengths)
+            return split(run.raw, run.lengths)
         fetched = self.fetch(run.places)
         elements, known = splice_elements([slot for part in fetched for slot in part])
         if self._hasher.content(b"".join(elements)) != run.digest:
@@ -225,11 +219,11 @@ def _splice_bytes(found: Sequence[bytes]) -> bytes:
         if slot.splices is None:
             content += payload
             continue
-        content = b"".join(_splice(content, payload, slot.splices))
+        content = b"".join(splice(content, payload, slot.splices))
     return content
 
 
-def _splice(old: Any, new: Any, splices: Sequence[slots.Splice]) -> list[Any]:
+def splice(old: Any, new: Any, splices: Sequence[slots.Splice]) -> list[Any]:
     """Old with splices made, as pieces in order; starts are positions in old, ascending."""
     out, at, used = [], 0, 0
     for start, removed, added in splices:
@@ -240,7 +234,7 @@ def _splice(old: Any, new: Any, splices: Sequence[slots.Splice]) -> list[Any]:
     return out
 
 
-def _split(data: bytes, lengths: Sequence[int]) -> list[bytes]:
+def split(data: bytes, lengths: Sequence[int]) -> list[bytes]:
     out, at = [], 0
     for n in lengths:
         out.append(data[at : at + n])
@@ -262,8 +256,8 @@ def splice_elements(found: Sequence[bytes], start: Sequence[bytes] = ()) -> tupl
     while i < len(parsed):
         slot = parsed[i]
         if slot.splices is not None:
-            added = _split(slots.expand([(slot.compression, slot.payload)]), slot.lengths or [])
-            elements = [e for part in _splice(elements, added, slot.splices) for e in part]
+            added = split(slots.expand([(slot.compression, slot.payload)]), slot.lengths or [])
+            elements = [e for part in splice(elements, added, slot.splices) for e in part]
             i += 1
             continue
         end = i + 1
@@ -273,6 +267,6 @@ def splice_elements(found: Sequence[bytes], start: Sequence[bytes] = ()) -> tupl
         data = slots.expand([(s.compression, s.payload) for s in group])
         lengths = [n for s in group for n in s.lengths or []]
         known = known and all(s.lengths is not None for s in group)
-        elements += _split(data, lengths) if known else [data]
+        elements += split(data, lengths) if known else [data]
         i = end
     return elements, known

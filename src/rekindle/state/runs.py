@@ -187,7 +187,7 @@ class RunWriter:
     ) -> Run:
         place = self._out.put(slot)
         digest = self._hasher.content(content)
-        run = Run(digest, count, len(content), _with_place(old.places, place), closed, spliced)
+        run = Run(digest, count, len(content), with_place(old.places, place), closed, spliced)
         self._keep(run, content, lengths)
         return run
 
@@ -254,7 +254,7 @@ def _pieces(run: Run) -> int:
     return sum(place[1] if isinstance(place[0], int) else 1 for place in run.places)
 
 
-def _with_place(places: list[Place], new: Place) -> list[Place]:
+def with_place(places: list[Place], new: Place) -> list[Place]:
     """Places with one more; a neighbour of the last one only makes it longer."""
     seq, n, slot = places[-1] if places else (None, 0, 0)
     if type(seq) is int and type(new[0]) is int and seq + n == new[0] and slot == new[2]:

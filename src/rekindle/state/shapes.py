@@ -17,7 +17,7 @@ Load = Callable[[Any], Any]
 
 def shape_of(cls: type) -> tuple[Dump, Load]:
     if hasattr(cls, "to_state") and hasattr(cls, "from_state"):
-        return (lambda v: v.to_state()), cls.from_state
+        return (lambda v: v.to_state()), _load_by_hook(cls)
     if issubclass(cls, enum.Flag):
         return (lambda v: v.value), cls
     if issubclass(cls, enum.Enum):
@@ -32,6 +32,20 @@ def shape_of(cls: type) -> tuple[Dump, Load]:
         if issubclass(cls, base):
             return _dump_derived(base), _load_derived(cls, base)
     return _dump_object, _load_object(cls)
+
+
+def _load_by_hook(cls: Any) -> Load:
+    """`from_state` of the class: a class or static method that answers the value, or one that fills a new `self`."""
+    hook = next(vars(base)["from_state"] for base in cls.__mro__ if "from_state" in vars(base))
+    if isinstance(hook, (classmethod, staticmethod)):
+        return cls.from_state  # type: ignore[no-any-return]
+
+    def load(data: Any) -> Any:
+        value = cls.__new__(cls)
+        made = value.from_state(data)
+        return value if made is None else made
+
+    return load
 
 
 def _slots(cls: type) -> list[str]:

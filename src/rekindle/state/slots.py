@@ -129,6 +129,25 @@ def expand(pieces: Sequence[tuple[int, bytes]], limit: int = _SIZE_LIMIT) -> byt
     return b"".join(out)
 
 
+def apart(found: Sequence[bytes]) -> list[Slot]:
+    """Slots taken apart, and nothing of them compressed any more; what a stream continues must be among them."""
+    pieces = []
+    stream = None
+    for slot in map(parse, found):
+        payload = slot.payload
+        try:
+            if slot.compression in (FRAME, STREAM):
+                stream = zstd.ZstdDecompressor()
+            if slot.compression != RAW:
+                if stream is None:
+                    raise CorruptDataError("bad-slot", "a part of a state continues one that is not there")
+                payload = stream.decompress(payload, max_length=_SIZE_LIMIT)
+        except (zstd.ZstdError, EOFError) as e:
+            raise CorruptDataError("bad-compression", f"a part of a state does not decompress: {e}") from e
+        pieces.append(Slot(RAW, slot.splices, slot.lengths, payload))
+    return pieces
+
+
 def _inflate(data: bytes, limit: int) -> bytes:
     try:
         return zstd.ZstdDecompressor().decompress(data, max_length=limit + 1)

@@ -25,9 +25,7 @@ def check(shelf: Shelf) -> list[str]:
         found += _strays(shelf, folder, _OF_USER)
         found += _aliases(shelf, posixpath.join(folder, layout.ALIASES))
         shared = posixpath.join(folder, layout.SHARED)
-        found += [
-            _stray(shelf, shared, name) for name in shelf.names(shared) if layout.digest_of(name) is None
-        ]
+        found += [_stray(shelf, shared, name) for name in shelf.names(shared) if layout.digest_of(name) is None]
         for name in shelf.names(posixpath.join(folder, layout.AGENTS)):
             found += _agent(shelf, posixpath.join(folder, layout.AGENTS, name))
     return found
@@ -67,9 +65,7 @@ def _agent(shelf: Shelf, folder: str) -> list[str]:
         elif name not in _OF_AGENT:
             found.append(_stray(shelf, folder, name))
     groups = posixpath.join(folder, layout.GROUPS)
-    return found + [
-        _stray(shelf, groups, name) for name in shelf.names(groups) if layout.group_seq(name) is None
-    ]
+    return found + [_stray(shelf, groups, name) for name in shelf.names(groups) if layout.group_seq(name) is None]
 
 
 def _record(shelf: Shelf, key: Key, seq: int) -> list[str]:

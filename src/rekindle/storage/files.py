@@ -286,15 +286,11 @@ class FilesStorage(Storage):
 def _translated(error: OSError, root: str) -> UnavailableError:
     path = error.filename or root
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return UnavailableError(
-            "disk-full", f"no space left for {path}", hint="free some space; nothing was lost"
-        )
+        return UnavailableError("disk-full", f"no space left for {path}", hint="free some space; nothing was lost")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return UnavailableError(
             "not-writable",
             f"{path} cannot be read or written: {error.strerror}",
             hint="check its permissions",
         )
-    return UnavailableError(
-        "io-error", f"{path} could not be read or written: {error.strerror}", hint="check the disk"
-    )
+    return UnavailableError("io-error", f"{path} could not be read or written: {error.strerror}", hint="check the disk")

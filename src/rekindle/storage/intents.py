@@ -64,6 +64,6 @@ class Intents:
                 self._disk.sync_dir(folder)
 
     def _forget(self, path: str) -> None:
-        # durably: steps taken again after later ones would undo those
+        # durably: taken again later, the steps would undo what has come in their place
         self._disk.unlink(path)
         self._disk.sync_dir(self._folder)

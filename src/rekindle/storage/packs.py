@@ -24,7 +24,7 @@ class FolderPacks(Packs):
     def create(self, pack_id: bytes) -> PackWriter:
         try:
             self._disk.mkdir(self._folder)
-            return _FileWriter(self._disk, self._path(pack_id), posixpath.join(self._folder, TEMP_PREFIX + pack_id.hex()))
+            return _FileWriter(self._disk, self._path(pack_id), self._temp(pack_id))
         except OSError as e:
             raise _unwritable(self._folder, e) from e
 
@@ -34,36 +34,48 @@ class FolderPacks(Packs):
         except FileNotFoundError as e:
             raise CorruptDataError("pack-missing", f"the pack {pack_id.hex()} is gone from {self._folder}") from e
         except OSError as e:
-            raise UnavailableError("io-error", f"the pack {pack_id.hex()} cannot be read: {e.strerror}") from e
+            raise _unreadable(self._path(pack_id), e) from e
         if len(data) != length:
             raise CorruptDataError("pack-short", f"the pack {pack_id.hex()} is shorter than it was")
         return data
 
     def list(self) -> list[tuple[bytes, int]]:
-        if not self._disk.exists(self._folder):
+        try:
+            names = self._disk.names(self._folder)
+        except FileNotFoundError:
             return []
-        found = []
-        for name in self._disk.names(self._folder):
-            path = posixpath.join(self._folder, name)
-            with suppress(FileNotFoundError, ValueError):
-                found.append((bytes.fromhex(name.removeprefix(TEMP_PREFIX).removesuffix(_SUFFIX)), self._disk.size(path)))
-        return found
+        except OSError as e:
+            raise _unreadable(self._folder, e) from e
+        return [pack for name in names if (pack := self._listed(name)) is not None]
+
+    def _listed(self, name: str) -> tuple[bytes, int] | None:
+        """None for what is no pack, or has gone meanwhile."""
+        try:
+            pack_id = bytes.fromhex(name.removeprefix(TEMP_PREFIX).removesuffix(_SUFFIX))
+            return pack_id, self._disk.size(posixpath.join(self._folder, name))
+        except (FileNotFoundError, ValueError):
+            return None
+        except OSError as e:
+            raise _unreadable(posixpath.join(self._folder, name), e) from e
 
     def delete(self, pack_id: bytes) -> None:
-        temp = posixpath.join(self._folder, TEMP_PREFIX + pack_id.hex())
         gone = 0
-        for path in (self._path(pack_id), temp):
-            try:
-                self._disk.unlink(path)
-            except FileNotFoundError:
-                gone += 1
-            except OSError as e:
-                raise _unwritable(self._folder, e) from e
-        if gone < 2:
-            self._disk.sync_dir(self._folder)
+        try:
+            for path in (self._path(pack_id), self._temp(pack_id)):
+                try:
+                    self._disk.unlink(path)
+                except FileNotFoundError:
+                    gone += 1
+            if gone < 2:
+                self._disk.sync_dir(self._folder)
+        except OSError as e:
+            raise _unwritable(self._folder, e) from e
 
     def _path(self, pack_id: bytes) -> str:
         return posixpath.join(self._folder, pack_id.hex() + _SUFFIX)
+
+    def _temp(self, pack_id: bytes) -> str:
+        return posixpath.join(self._folder, TEMP_PREFIX + pack_id.hex())
 
 
 class _FileWriter:
@@ -158,4 +170,9 @@ class _MemoryWriter:
 
 def _unwritable(path: str, error: OSError) -> UnavailableError:
     code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "io-error"
-    return UnavailableError(code, f"{path} cannot be written: {error.strerror}", hint="nothing was lost; free some space or check the disk")
+    hint = "nothing was lost; free some space or check the disk"
+    return UnavailableError(code, f"{path} cannot be written: {error.strerror}", hint=hint)
+
+
+def _unreadable(path: str, error: OSError) -> UnavailableError:
+    return UnavailableError("io-error", f"{path} cannot be read: {error.strerror}", hint="check the disk")

@@ -103,9 +103,7 @@ def show_head(head: bytes) -> dict[str, Any]:
 def _facts(head: bytes) -> dict[str, Any]:
     start = value_end(head, _FIXED)
     facts = dict(zip(_PLAIN, plain_of(head[_FIXED:start]), strict=True))
-    facts["time"] = (_EPOCH + dt.timedelta(milliseconds=facts["time"])).isoformat(
-        timespec="milliseconds"
-    ) + "Z"
+    facts["time"] = (_EPOCH + dt.timedelta(milliseconds=facts["time"])).isoformat(timespec="milliseconds") + "Z"
     sealed = head[start:]
     packed = bool(head[2] & 1)
     facts |= _sealed_facts(inflate(sealed, _LIMIT) if packed else sealed)
@@ -168,9 +166,7 @@ def _slot_shown(slot: bytes) -> dict[str, Any]:
     parsed = parse(slot)
     if parsed.compression != RAW:
         return {"packed": _base64(slot)}
-    shown = (
-        _elements(parsed.payload, parsed.lengths) if parsed.lengths is not None else _values(parsed.payload)
-    )
+    shown = _elements(parsed.payload, parsed.lengths) if parsed.lengths is not None else _values(parsed.payload)
     if parsed.splices is not None:
         shown["splices"] = [x for splice in parsed.splices for x in splice]
     return shown
@@ -206,9 +202,7 @@ def read_slot(shown: Mapping[str, Any]) -> bytes:
         return _unbase64(shown["packed"])
     lengths = None
     if "elements" in shown or "entries" in shown:
-        parts = (
-            [packed_of(e) for e in shown["elements"]] if "elements" in shown else _entries(shown["entries"])
-        )
+        parts = [packed_of(e) for e in shown["elements"]] if "elements" in shown else _entries(shown["entries"])
         lengths = [len(part) for part in parts]
     elif "text" in shown:
         parts = [shown["text"].encode()]

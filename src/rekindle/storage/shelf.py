@@ -87,9 +87,7 @@ class Shelf:
     def keys(self, user: str | None = None) -> list[Key]:
         users = self.names(layout.USERS) if user is None else [layout.encoded(user)]
         folders = [posixpath.join(layout.USERS, name, layout.AGENTS) for name in users]
-        found = [
-            self.agent(posixpath.join(folder, name)) for folder in folders for name in self.names(folder)
-        ]
+        found = [self.agent(posixpath.join(folder, name)) for folder in folders for name in self.names(folder)]
         return [key for key in found if key is not None]
 
     def agent(self, folder: str) -> Key | None:

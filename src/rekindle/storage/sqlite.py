@@ -19,7 +19,7 @@ from ..state.tree import check as checksum
 from .base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
 from .lock import FileLock
 from .packs import FolderPacks
-from .sqlite_file import RESCUE, Access, Connect, not_a_store, refuse_strangers, translated
+from .sqlite_file import DAMAGE, RESCUE, Access, Connect, not_a_store, refuse_strangers, translated
 from .sqlite_file import connect as open_file
 
 APPLICATION_ID = 0x72656B69  # "reki"
@@ -27,6 +27,7 @@ FORMAT = 1
 _SEQ_BITS = 32
 _SEQ_MASK = (1 << _SEQ_BITS) - 1
 _SHRINK_PAGES = 1024
+_NOBODY = -1
 
 
 class SqliteStorage(Storage):
@@ -57,15 +58,24 @@ class SqliteStorage(Storage):
         self._lock = lock if lock is not None else FileLock(self.path + "-lock")
         self._packs = packs if packs is not None else FolderPacks(self.path + "-packs")
         self._numbers: dict[Key, int] = {}
-        self._open()
-        self._secret = self._meta("secret")
+        try:
+            self._open()
+            self._secret = self._meta("secret")
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self) -> None:
         with self._errors():
             self._pid = os.getpid()
             self._db = self._connect(self.path)
-            with self._lock:
-                self._set_up()
+            try:
+                with self._lock:
+                    self._set_up()
+            except BaseException:
+                self._pid = _NOBODY  # what is open by halves would keep its locks; a forked child may try again
+                self._db.close()
+                raise
 
     def _set_up(self) -> None:
         db = self._db
@@ -73,7 +83,9 @@ class SqliteStorage(Storage):
         if not made:
             db.execute("PRAGMA page_size = 2048")  # one 2 KB save a row: 4 KB pages waste half the file
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        db.execute("PRAGMA journal_mode = WAL")
+        if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            # SQLite goes on with a rollback journal, whose FULL may undo the last commit at a power cut
+            raise UnavailableError("no-wal", f"{self.path} cannot have a write-ahead log", hint="use a local disk")
         # NORMAL loses acknowledged saves when the power goes
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
         if sys.platform == "darwin":
@@ -93,6 +105,7 @@ class SqliteStorage(Storage):
                     self._db.execute(statement)
             self._put_meta("format", str(FORMAT).encode())
             self._put_meta("secret", secrets.token_bytes(32))
+            self._put_meta("schema", self._schema())
             self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -108,8 +121,15 @@ class SqliteStorage(Storage):
                 "newer-format", f"{self.path} is a store of format {version}; this version reads up to {FORMAT}",
                 hint="upgrade rekindle; nothing was changed",
             )  # fmt: skip
-        if (identity, version, written) != (APPLICATION_ID, FORMAT, str(FORMAT)):
+        if (identity, version, written) != (APPLICATION_ID, FORMAT, str(FORMAT)) or (
+            self._meta("schema") != self._schema()
+        ):
             raise CorruptDataError("bad-header", f"the header of {self.path} is damaged", hint=RESCUE)
+
+    def _schema(self) -> bytes:
+        """What the file says its tables are and where they begin: with another column or root it would read as empty."""
+        rows = self._db.execute("SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY name").fetchall()
+        return checksum(repr(rows).encode())
 
     def _meta(self, name: str) -> bytes:
         row = self._row("SELECT value, checksum FROM meta WHERE name = ?", (name,))
@@ -134,7 +154,7 @@ class SqliteStorage(Storage):
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as e:
+        except DAMAGE as e:
             raise translated(e, self.path) from e
 
     def _enter(self) -> Any:
@@ -195,7 +215,7 @@ class SqliteStorage(Storage):
             top = self._db.execute("SELECT max(no) FROM agents").fetchone()[0] or 0
             number = int(top) + 1
             self._db.execute(
-                "INSERT INTO agents VALUES (?, ?, ?, ?)", (number, *key, _agent_check(number, key))
+                "INSERT INTO agents VALUES (?, ?, ?, ?, 0)", (number, *key, _agent_check(number, key))
             )
             self._numbers[key] = number
         return number
@@ -257,11 +277,13 @@ class SqliteStorage(Storage):
         db = self._db
         if record.alias is not None and self.find_alias(record.key.user, record.alias) is not None:
             return Outcome.KNOWN
-        key = self._made_number(record.key) << _SEQ_BITS | record.seq
+        number = self._made_number(record.key)
+        key = number << _SEQ_BITS | record.seq
         try:
             db.execute("INSERT INTO records VALUES (?, ?, ?)", (key, record.head, record.body))
         except sqlite3.IntegrityError:
             return Outcome.TAKEN
+        db.execute("UPDATE agents SET newest = max(newest, ?) WHERE no = ?", (record.seq, number))
         if record.alias is not None:
             db.execute("INSERT INTO aliases VALUES (?, ?, ?)", (record.key.user, record.alias, key))
         if record.shared:
@@ -308,9 +330,23 @@ class SqliteStorage(Storage):
             return []
         low = number << _SEQ_BITS
         high = low | (_SEQ_MASK if before is None else max(before - 1, 0))
-        sql = "SELECT key, head FROM records WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT ?"
-        rows = self._rows(sql, (low + 1, high, -1 if limit is None else limit))
+        sql = (
+            "SELECT key, head, (SELECT newest FROM agents WHERE no = ?) FROM records "
+            "WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT ?"
+        )
+        rows = self._rows(sql, (number, low + 1, high, -1 if limit is None else limit))
+        if before is None and limit != 0:
+            self._check_newest(key, rows[0][0] & _SEQ_MASK if rows else 0, rows[0][2] if rows else None)
         return [Stored(row[0] & _SEQ_MASK, row[1]) for row in rows]
+
+    def _check_newest(self, key: Key, found: int, told: int | None) -> None:
+        """An agent's last record is told of in two places: without it the list would only look shorter."""
+        if not found or found != told:
+            raise CorruptDataError(
+                "record-lost",
+                f"the newest records of agent {key.agent!r} are not there as they were written",
+                hint=RESCUE,
+            )
 
     def head(self, key: Key, seq: int) -> bytes | None:
         number = self._known(key)
@@ -360,9 +396,11 @@ class SqliteStorage(Storage):
         number = self._number(Key(user, OPERATIONS))
         if number is None:
             return 0
-        sql = "SELECT max(key) FROM records WHERE key BETWEEN ? AND ?"
-        found = self._row(sql, (number << _SEQ_BITS, number << _SEQ_BITS | _SEQ_MASK))[0]
-        return 0 if found is None else found & _SEQ_MASK
+        sql = "SELECT max(key), (SELECT newest FROM agents WHERE no = ?) FROM records WHERE key BETWEEN ? AND ?"
+        row = self._row(sql, (number, number << _SEQ_BITS, number << _SEQ_BITS | _SEQ_MASK)) or (0, None)
+        found = (row[0] or 0) & _SEQ_MASK
+        self._check_newest(Key(user, OPERATIONS), found, row[1])
+        return found
 
     # -- the whole -----------------------------------------------------------------------------------------------------
 
@@ -390,14 +428,14 @@ class SqliteStorage(Storage):
 
     def close(self) -> None:
         with self._thread_lock:
-            if self._db is None:
-                return
             db, self._db = self._db, None
-            if self._pid == os.getpid():
-                with self._errors():
-                    db.close()
-            if isinstance(self._lock, FileLock):
-                self._lock.close()
+            try:
+                if db is not None and self._pid == os.getpid():
+                    with self._errors():
+                        db.close()
+            finally:
+                if isinstance(self._lock, FileLock):
+                    self._lock.close()
 
 
 _abandoned: list[Any] = []

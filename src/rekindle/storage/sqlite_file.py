@@ -14,6 +14,9 @@ RESCUE = (
     "run `rekindle verify` to see what is whole; restore the file from a copy, or export what can be read"
 )
 
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; where its message would quote damaged text, that text does not decode."""
+
 Connect = Callable[[str], Any]
 
 
@@ -43,7 +46,7 @@ class Access:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: object) -> None:
         self._lock.release()
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, DAMAGE):
             raise translated(error, self._path) from error
 
 
@@ -69,13 +72,17 @@ def refuse_strangers(path: str, create: bool) -> None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise UnavailableError(
-                "not-writable", f"the folder of {path} cannot be made: {e.strerror}"
+                "not-writable",
+                f"the folder of {path} cannot be made: {e.strerror}",
+                hint="make the folder above it writable, or name another path",
             ) from e
         return
     except IsADirectoryError:
         raise not_a_store(path, "it is a folder (a files store is opened as file:///path)") from None
     except OSError as e:
-        raise UnavailableError("not-readable", f"{path} cannot be read: {e.strerror}") from e
+        raise UnavailableError(
+            "not-readable", f"{path} cannot be read: {e.strerror}", hint="check its permissions"
+        ) from e
     if start and start != _MAGIC:
         alike = sum(a == b for a, b in zip(start, _MAGIC, strict=False))
         if alike >= 14:
@@ -83,10 +90,12 @@ def refuse_strangers(path: str, create: bool) -> None:
         raise not_a_store(path, "it is not a SQLite file")
 
 
-def translated(error: sqlite3.Error, path: str) -> RekindleError:
+def translated(error: sqlite3.Error | UnicodeDecodeError, path: str) -> RekindleError:
     """SQLite's error as ours: by what the caller can do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, sqlite3.IntegrityError):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(
+        error, (sqlite3.IntegrityError, UnicodeDecodeError)
+    ):
         return CorruptDataError("bad-file", f"{path} is damaged: {error}", hint=RESCUE)
     if code == sqlite3.SQLITE_FULL:
         return UnavailableError(

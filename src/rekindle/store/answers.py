@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timezone
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from ..model import Checkpoint, checkpoint_id, lazy
+from ..errors import InvalidInputError
+from ..model import ATTRIBUTES, Checkpoint, checkpoint_id, lazy
 from ..state import codec
 from ..storage.record import Head
 from .engine import Engine
 
 AGENT_FIELDS = ("status", "required_fields", "context_summary", "collected_fields", "state")
 SHAPE = "shape"
-"""In a head's `more`: "agent" where the state is a dict of AGENT_FIELDS, as the manager saves it."""
+"""In a head's `more`: "agent" where the state is a dict of AGENT_FIELDS, as the manager saves it. Beside it the
+version of the agent's type where it is not 1, and which of ATTRIBUTES the agent had where it had not all."""
+
+
+def agent_more(version: int, attributes: Sequence[str] | None) -> dict[str, Any]:
+    more: dict[str, Any] = {SHAPE: "agent"}
+    if version != 1:
+        more["version"] = version
+    if attributes is not None and set(attributes) != set(ATTRIBUTES):
+        more["attributes"] = [n for n, name in enumerate(ATTRIBUTES) if name in attributes]
+    return more
+
+
+def agent_state(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What is saved of a checkpoint of an agent."""
+    return {name: getattr(checkpoint, name) for name in AGENT_FIELDS}
 
 
 def id_of(engine: Engine, head: Head) -> str:
@@ -37,7 +53,7 @@ def checkpoint(engine: Engine, head: Head, labels: Mapping[int, str | None]) -> 
         user_id=head.key.user,
         status=head.status,
         parent_checkpoint_id=parent_id_of(engine, head),
-        timestamp=datetime.fromtimestamp(head.time / 1000, timezone.utc),
+        timestamp=datetime.fromtimestamp(head.time / 1000, UTC),
         metadata=codec.unpack(head.metadata, opaque=True) if head.metadata else {},
         kind=head.kind,
         label=labels.get(head.seq, head.label),
@@ -45,11 +61,16 @@ def checkpoint(engine: Engine, head: Head, labels: Mapping[int, str | None]) -> 
         branch=head.branch,
         size=head.size,
         digest=head.digest.hex(),
+        agent_version=head.more.get("version", 1),
+        agent_attributes=[ATTRIBUTES[n] for n in held] if (held := head.more.get("attributes")) is not None else None,
     )
 
 
 def _fields(engine: Engine, head: Head) -> dict[str, Any]:
-    value = engine.state(head, opaque=True)
+    try:
+        value = engine.state(head)
+    except InvalidInputError:  # a type is not registered here, or it is another version's: its data can be shown
+        value = engine.state(head, opaque=True)
     if head.more.get(SHAPE) == "agent":
         return {name: value[name] for name in AGENT_FIELDS if name != "status"}
     return {"collected_fields": {}, "required_fields": [], "context_summary": "", "state": value}

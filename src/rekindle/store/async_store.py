@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..model import Checkpoint
+from .awaiting import Awaiting
 from .opening import open_store
 from .resolve import AnyRef
 from .store import Store
-from .ways import Awaiting
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def _awaited(
 
 
 class AsyncStore:
-    """`AsyncStore(store)`, or `async with AsyncStore.open(url) as store`. Store and AsyncStore may be used side by side.
+    """`AsyncStore(store)`, or `async with AsyncStore.open(url) as store`. May be used beside the Store it stands on.
 
     A state is encoded in the thread of the event loop, so that no other task can change it meanwhile; the commit and
     all reading happen in other threads. Saves that come while one commits are committed together. A save whose task is
@@ -91,7 +91,7 @@ class AsyncStore:
         kind: str = "manual",
         label: str | None = None,
         metadata: dict[str, Any] | None = None,
-        id: str | None = None,
+        id: str | None = None,  # noqa: A002  as everywhere
         strict: bool = False,
         changes: str = "verified",
     ) -> Checkpoint:

@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import InvalidInputError
 from ..refs import quote_agent
 from ..state.change import Change
+from ..state.recall import RecallingReader
 from ..state.treediff import diff_trees
 from ..storage.record import Head
 from .blame import blame
@@ -25,8 +26,10 @@ def diff(engine: Engine, head_a: Head, head_b: Head) -> tuple[Change, ...]:
     """
     if head_a.digest == head_b.digest:
         return ()
-    a, b = ((engine.reader(head.key, opaque=True), engine.root(head)) for head in (head_a, head_b))
-    return diff_trees(a, b)
+    a, b = RecallingReader(engine.fetch(head_a.key), engine.hasher(head_a.key.user)), None
+    if head_a.key != head_b.key:
+        b = RecallingReader(engine.fetch(head_b.key), engine.hasher(head_b.key.user))
+    return diff_trees(a, engine.root(head_a), b or a, engine.root(head_b))
 
 
 def bisect(

@@ -20,6 +20,7 @@ from ..state.tree import Hasher, Node, Place, check, derive_key, node_from
 from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
 from ..storage.record import OPERATION, Head, open_head, seal
 from .commit import Committer
+from .ranges import Ranges
 from .tips import Tip
 from .view import Edit, Operation, View, advance, from_state, to_state
 
@@ -108,8 +109,11 @@ class Engine:
         raise lost(key, seq)
 
     def heads(self, key: Key, *, before: int | None = None, batch: int = 256) -> Iterator[Head]:
-        """Every record newest first, read as it goes. A gap that nobody made is an error, not a shorter answer."""
-        expected: int | None = None
+        """Every record newest first, read as it goes. A gap that nobody made is an error, not a shorter answer.
+
+        With `before`, there has to have been a record just before that.
+        """
+        expected = None if before is None else before - 1
         gone = self.view(key.user).agent(key.agent).gone
         while True:
             found = self.storage.heads(key, before=before, limit=batch)
@@ -127,11 +131,11 @@ class Engine:
     def _explain_gap(self, key: Key, seq: int, expected: int, gone: Any) -> None:
         if seq == expected:
             return
-        if any(missing not in gone for missing in range(seq + 1, expected + 1)):
-            gone = self.view(key.user, fresh=True).agent(key.agent).gone
-            for missing in range(expected, seq, -1):
-                if missing not in gone:
-                    raise lost(key, missing)
+        gap = Ranges([(seq + 1, expected)])
+        if gap - gone:
+            missing = gap - self.view(key.user, fresh=True).agent(key.agent).gone
+            if missing:
+                raise lost(key, missing.pairs[-1][1])
 
     # -- states ------------------------------------------------------------------------------------------------------
 
@@ -272,6 +276,16 @@ class Engine:
                 self._views[user] = advance(view, operation)
                 return operation
         raise UnavailableError("contended", "other processes keep changing this store", hint="try again")
+
+    def operate_with(
+        self, user: str, view: View, records: Sequence[Record], verb: str, summary: str, edits: Iterable[Edit]
+    ) -> bool:
+        """Append records and an operation about them together; False, and nothing done, where somebody was faster."""
+        record, operation = self._operation_record(user, view, verb, summary, tuple(edits), 0)
+        if self.committer.commit(Append((*records, record), view.seq)) is not Outcome.CREATED:
+            return False
+        self._views[user] = advance(view, operation)
+        return True
 
     def _operation_record(
         self, user: str, view: View, verb: str, summary: str, edits: tuple[Edit, ...], undoes: int

@@ -11,14 +11,17 @@ from typing import Any
 from ..errors import InvalidInputError
 from ..state.change import Change
 from ..state.path import ABSENT, Path, find, render, step_of
+from ..state.recall import RecallingReader
 from ..state.registry import Opaque
 from ..state.treediff import diff_trees
+from ..storage.base import Key
 from ..storage.record import Head
 from .engine import Engine
 from .listing import Listing
 from .resolve import AnyRef, Resolver
 
 Match = tuple[Head, str, str]
+_BATCH = 64
 
 
 def grep(
@@ -34,29 +37,38 @@ def grep(
         regex = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as e:
         raise InvalidInputError("bad-regex", f"{pattern!r} is not a regular expression: {e}") from e
-    listing = Listing(engine, refs, refs.key("").user)
-    heads = listing.newest_first() if ref is None else refs.history(refs.head(ref))
-    return islice((match for head in heads for match in _new_in(engine, regex, head)), limit)
+    heads = Listing(engine, refs, refs.key("").user).newest_first() if ref is None else refs.history(refs.head(ref))
+    return islice(_matches_in(engine, regex, heads), limit)
 
 
-def _new_in(engine: Engine, regex: re.Pattern[str], head: Head) -> Iterator[Match]:
-    for path, text in _texts_that_came(_changes(engine, head), regex):
-        yield head, render(path), text
+def _matches_in(engine: Engine, regex: re.Pattern[str], heads: Iterator[Head]) -> Iterator[Match]:
+    readers: dict[Key, RecallingReader] = {}
+    size = 1
+    while batch := list(islice(heads, size)):
+        found: list[list[Match]] = []
+        for head in reversed(batch):  # oldest first: of what only grew, only what it grew by is read
+            reader = readers.get(head.key)
+            if reader is None:
+                reader = readers[head.key] = RecallingReader(engine.fetch(head.key), engine.hasher(head.key.user))
+            came = _texts_that_came(_changes(engine, reader, head), regex)
+            found.append([(head, render(path), text) for path, text in came])
+        for matches in reversed(found):
+            yield from matches
+        size = min(2 * size, _BATCH)
 
 
-def _changes(engine: Engine, head: Head) -> tuple[Change, ...]:
+def _changes(engine: Engine, reader: RecallingReader, head: Head) -> tuple[Change, ...]:
     """What the checkpoint changed of its parent's state: of the nearest one that was not pruned."""
     view = engine.view(head.key.user).agent(head.key.agent)
     parent, seq = None, view.parent_of_gone(head.parent)
     while seq and (parent is None or parent.seq in view.dropped):
         parent = engine.head(head.key, seq)
         seq = view.parent_of_gone(parent.parent)
-    reader = engine.reader(head.key, opaque=True)
     if parent is None or parent.seq in view.dropped:
         return (Change("add", (), new=reader.value(engine.root(head))),)
     if parent.digest == head.digest:
         return ()
-    return diff_trees((reader, engine.root(parent)), (reader, engine.root(head)))
+    return diff_trees(reader, engine.root(parent), reader, engine.root(head))
 
 
 def _texts_that_came(changes: tuple[Change, ...], regex: re.Pattern[str]) -> Iterator[tuple[Path, str]]:

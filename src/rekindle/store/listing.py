@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ..errors import NotFoundError
-from ..model import Checkpoint
+from ..model import Checkpoint, History
 from ..storage.record import Head
 from . import answers
 from .engine import Engine
 from .resolve import AnyRef, Resolver
-
 
 Checkpoints = list[Checkpoint]
 
@@ -26,21 +25,24 @@ class Listing:
     def list(
         self, agent_id: str | None, *, branch: str | None, kind: str | None, before: AnyRef | None, limit: int | None
     ) -> Checkpoints:
-        ceiling = self._refs.head(before) if before is not None else None
-        if branch is not None:
-            found = self._on_branch(agent_id, branch, ceiling)
-        elif agent_id is not None:
-            if not self._refs.known(agent_id):
-                return []
-            found = self._of_agent(agent_id, ceiling)
-        else:
-            found = self._of_all(ceiling)
+        found = self.heads(agent_id, branch=branch, before=before)
         chosen = (head for head in found if kind is None or head.kind == kind)
         return self.checkpoints(islice(chosen, limit), limit)
 
+    def heads(
+        self, agent_id: str | None = None, *, branch: str | None = None, before: AnyRef | None = None
+    ) -> Iterator[Head]:
+        """Newest first, read as they are asked for."""
+        ceiling = self._refs.head(before) if before is not None else None
+        if branch is not None:
+            return self._on_branch(agent_id, branch, ceiling)
+        if agent_id is not None:
+            return self._of_agent(agent_id, ceiling) if self._refs.known(agent_id) else iter(())
+        return self._of_all(ceiling)
+
     def checkpoints(self, heads: Iterator[Head], limit: int | None = None) -> Checkpoints:
         view = self._engine.view(self._user)
-        return [answers.checkpoint(self._engine, h, view.agent(h.key.agent).labels) for h in heads]
+        return History(answers.checkpoint(self._engine, h, view.agent(h.key.agent).labels) for h in heads)
 
     def history(self, ref: AnyRef, limit: int | None) -> Checkpoints:
         return self.checkpoints(islice(self._refs.history(self._refs.head(ref)), limit))

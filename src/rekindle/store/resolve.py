@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-
 from ..errors import CorruptDataError, InvalidInputError, NotFoundError
 from ..model import MAIN, Checkpoint, parse_id
 from ..refs import Instant, Ref, TimeAgo, parse_ref, quote_agent
@@ -43,8 +42,8 @@ class Resolver:
     def head(self, ref: AnyRef) -> Head:
         """The record a reference means."""
         if isinstance(ref, Checkpoint):
-            return self._by_id(ref.id) or _raise(_nothing(ref.id))
-        if isinstance(ref, str) and (found := self._by_id(ref)) is not None:
+            return self.by_id(ref.id) or _raise(self._nothing(ref.id))
+        if isinstance(ref, str) and (found := self.by_id(ref)) is not None:
             return found
         parsed = ref if isinstance(ref, Ref) else parse_ref(ref)
         if parsed.name is None:
@@ -53,9 +52,11 @@ class Resolver:
             return self._of_agent(parsed.name, parsed.at)
         if parsed.at is None:
             return self._by_name(parsed.name)
+        self._nothing(str(ref))
         raise NotFoundError("agent-not-found", f"there is no agent {parsed.name!r}", hint=_LIST)
 
-    def _by_id(self, text: str) -> Head | None:
+    def by_id(self, text: str) -> Head | None:
+        """The record whose id that is, ours or a caller's own; None where there is none, or it was pruned."""
         parsed = parse_id(text)
         if parsed is not None:
             seq, tag, _ = parsed
@@ -74,6 +75,13 @@ class Resolver:
     def by_alias_scan(self, agent: str, alias: str) -> Head | None:
         """A caller's id looked for in an agent's own records, where the index does not know it."""
         return next((h for h in self._engine.heads(self.key(agent)) if h.alias == alias and self._live(h)), None)
+
+    def _nothing(self, name: str) -> NotFoundError:
+        """There is none; looked for in every record first: a damaged index must not make a checkpoint's id unknown."""
+        for key in self._engine.storage.keys(self._user):
+            if key.agent != OPERATIONS and self.by_alias_scan(key.agent, name) is not None:
+                raise CorruptDataError("bad-index", f"the index of ids has lost {name!r}", hint="run `rekindle verify`")
+        return NotFoundError("nothing-named", f"nothing here is called {name!r}", hint=_LIST)
 
     def _present(self, key: Key, seq: int) -> Head | None:
         """The record, where it is there and not pruned."""
@@ -127,7 +135,7 @@ class Resolver:
         if len(found) > 1:
             those = ", ".join(f"{quote_agent(h.key.agent)}@{h.seq}" for h in found[:5])
             raise InvalidInputError("ambiguous", f"{name!r} could be any of {those}", hint="say which: AGENT@NAME")
-        return found[0] if found else _raise(_nothing(name))
+        return found[0] if found else _raise(self._nothing(name))
 
     def _by_prefix(self, prefix: str, agents: list[str]) -> Iterator[Head]:
         seq, dash, rest = prefix[4:].partition("-")
@@ -148,12 +156,15 @@ class Resolver:
         if not wanted:
             return
         for older in self._engine.heads(head.key, before=wanted + 1):
+            if older.seq < wanted:  # taken out since, or `heads` would not have stepped over it
+                view = self._engine.view(self._user).agent(head.key.agent)
+                wanted = view.parent_of_gone(wanted)
             if older.seq == wanted:
                 if older.seq not in view.dropped:
                     yield older
                 wanted = view.parent_of_gone(older.parent)
-                if not wanted:
-                    return
+            if not wanted:
+                return
 
 
 def _raise(error: Exception) -> Head:
@@ -165,7 +176,3 @@ def _no_such(agent: str, what: str) -> NotFoundError:
         "checkpoint-not-found", f"agent {agent!r} has no {what}",
         hint=f"list what it has with `rekindle log {quote_agent(agent)}`",
     )  # fmt: skip
-
-
-def _nothing(name: str) -> NotFoundError:
-    return NotFoundError("nothing-named", f"nothing here is called {name!r}", hint=_LIST)

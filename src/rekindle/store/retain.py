@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
+from functools import partial
 from typing import Any
 
 from ..errors import InvalidInputError
 from ..model import MAIN
 from ..refs import quote_agent
 from ..retention import Candidate, Plan, Policy, plan
-from ..storage.base import Key
+from ..storage.base import OPERATIONS, Key
 from ..storage.record import Head
 from .answers import id_of
 from .engine import Engine
@@ -20,7 +20,7 @@ from .tips import branch_heads
 from .view import AgentView, Edit, View
 
 OPEN = "open"
-"""In a pre_operation checkpoint's metadata: true until its operation has ended."""
+"""In the `more` of a pre_operation checkpoint that is kept until its operation has ended."""
 
 
 def candidates(engine: Engine, key: Key, view: AgentView, extra: Mapping[int, str] | None = None) -> list[Candidate]:
@@ -35,7 +35,7 @@ def candidates(engine: Engine, key: Key, view: AgentView, extra: Mapping[int, st
         if head.seq in view.dropped:
             continue
         protected = names.get(head.seq, [])
-        if head.kind == "pre_operation" and head.more.get(OPEN):
+        if head.kind == "pre_operation" and head.more.get(OPEN) and head.seq not in view.closed:
             protected = [*protected, "open pre_operation"]
         if extra and head.seq in extra:
             protected = [*protected, extra[head.seq]]
@@ -112,23 +112,81 @@ def keep_policy(engine: Engine, refs: Resolver, user: str, saved: Head) -> None:
     prune(engine, refs, user, policy, saved.key.agent, dry_run=False)
 
 
-def evict(engine: Engine, user: str, agents: Sequence[str], spare: int) -> int:
-    """Drop the oldest of these agents' checkpoints until `spare` are left: how many went. Protected ones stay."""
-    count = 0
+def live_count(engine: Engine, user: str) -> int:
+    """How many checkpoints a user has. Reads one head an agent."""
+    view = engine.view(user, fresh=True)
+    newest = [engine.newest(key) for key in engine.storage.keys(user) if key.agent != OPERATIONS]
+    return sum(head.seq - len(view.agent(head.key.agent).dropped) for head in newest if head is not None)
+
+
+def evict(engine: Engine, users: Sequence[str], spare: int) -> int:
+    """Drop the oldest checkpoints of these users until `spare` are left: how many went. Protected ones stay."""
+    found = [(user, *each) for user in users for each in _loose(engine, user, engine.view(user, fresh=True))]
+    excess = sum(live_count(engine, user) for user in users) - spare
+    going: dict[str, set[tuple[str, int]]] = {}
+    for user, _, seq, agent in sorted(found, key=lambda each: each[1:])[: max(0, excess)]:
+        going.setdefault(user, set()).add((agent, seq))
+    for user, chosen in going.items():
+        engine.operate(user, "evict", f"down to {spare}", partial(_evicted, engine, user, chosen))
+    return sum(map(len, going.values()))
+
+
+def _loose(engine: Engine, user: str, view: View) -> list[tuple[float, int, str]]:
+    """(time, seq, agent) of what nothing protects; a clock that jumped turns no agent's order round."""
+    loose = []
+    for key in engine.storage.keys(user):
+        shown = float("inf")
+        for each in candidates(engine, key, view.agent(key.agent)) if key.agent != OPERATIONS else ():
+            shown = min(shown, each.time)
+            if not each.protected:
+                loose.append((shown, each.seq, key.agent))
+    return loose
+
+
+def _evicted(engine: Engine, user: str, chosen: set[tuple[str, int]], view: View) -> list[Edit] | None:
+    by_agent: dict[str, list[int]] = {}
+    for _, seq, agent in _loose(engine, user, view):
+        if (agent, seq) in chosen:
+            by_agent.setdefault(agent, []).append(seq)
+    return [("drop", agent, _pairs(seqs)) for agent, seqs in by_agent.items()] or None
+
+
+def delete_checkpoint(engine: Engine, head: Head) -> bool:
+    """Drop one checkpoint, its tags with it; a branch that ended there ends at the nearest ancestor that is left."""
+    agent = head.key.agent
 
     def decide(view: View) -> list[Edit] | None:
-        nonlocal count
-        found = [(agent, c) for agent in agents for c in candidates(engine, Key(user, agent), view.agent(agent))]
-        loose = sorted((c.time, c.seq, agent) for agent, c in found if not c.protected)
-        going = loose[: max(0, len(found) - spare)]
-        count = len(going)
-        by_agent: dict[str, list[int]] = {}
-        for _, seq, agent in going:
-            by_agent.setdefault(agent, []).append(seq)
-        return [("drop", agent, _pairs(seqs)) for agent, seqs in by_agent.items()] or None
+        held = view.agent(agent)
+        if head.seq in held.dropped:
+            return None
+        edits: list[Edit] = [("tag", agent, name, seq, None) for name, seq in held.tags.items() if seq == head.seq]
+        # every branch is written down: the record that told where they are may be this one
+        for name, seq in branch_heads(engine.newest(head.key), held).items():
+            now = _left_of(engine, head, held) if seq == head.seq else seq
+            edits.append(("branch", agent, name, seq, now or None))
+        return [*edits, ("drop", agent, [[head.seq, head.seq]])]
 
-    engine.operate(user, "evict", f"down to {spare}", decide)
-    return count
+    return engine.operate(head.key.user, "delete-checkpoint", f"{quote_agent(agent)}@{head.seq}", decide) is not None
+
+
+def _left_of(engine: Engine, head: Head, held: AgentView) -> int:
+    """The nearest ancestor that was not pruned; 0 where there is none."""
+    seq = held.parent_of_gone(head.parent)
+    while seq and seq in held.dropped:
+        seq = held.parent_of_gone(engine.head(head.key, seq).parent)
+    return seq
+
+
+def close_operation(engine: Engine, head: Head) -> None:
+    """A pre_operation checkpoint whose operation has ended: retention may take it from now on. Undoable."""
+    if head.kind != "pre_operation":
+        raise InvalidInputError("not-an-operation", f"checkpoint {head.seq} of {head.key.agent!r} is a {head.kind} one")
+
+    def decide(view: View) -> list[Edit] | None:
+        closed = head.seq in view.agent(head.key.agent).closed
+        return None if closed else [("closed", head.key.agent, head.seq, False, True)]
+
+    engine.operate(head.key.user, "complete", f"{quote_agent(head.key.agent)}@{head.seq}", decide)
 
 
 def clear(engine: Engine, refs: Resolver, user: str, agents: Sequence[str]) -> int:

@@ -189,7 +189,7 @@ class Saving:
             raise ConflictError("id-taken", f"the checkpoint id {alias!r} belongs to {where}", hint="use another id")
         if found[1] in self._engine.view(key.user, fresh=True).agent(key.agent).dropped:
             raise ConflictError(
-                "id-deleted", f"the checkpoint {alias!r} of agent {key.agent!r} was deleted", hint="undo, or use another id",
+                "id-deleted", f"the checkpoint {alias!r} of {key.agent!r} was deleted", hint="undo, or use another id",
             )  # fmt: skip
         return Saved(self._engine.head(key, found[1]), None, known=True)
 

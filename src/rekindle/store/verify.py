@@ -8,16 +8,18 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..agents import revive
 from ..errors import CorruptDataError, RekindleError
 from ..refs import quote_agent
 from ..state.tree import Child, Index, Item, Kind, Node, Run
 from ..storage.base import OPERATIONS, Key
 from ..storage.record import OPERATION, Head, check_body, open_head
-
+from .answers import SHAPE, checkpoint
 from .engine import Engine, operation_of
+from .ranges import Ranges
 from .tips import branch_heads
 from .view import AgentView
 
@@ -174,9 +176,9 @@ class _AgentCheck:
     def _gap(self, seq: int, expected: int | None) -> None:
         if expected is None or seq == expected:
             return
-        missing = [s for s in range(seq + 1, expected + 1) if s not in self._view.gone]
+        missing = Ranges([(seq + 1, expected)]) - self._view.gone
         if missing:
-            self._say(missing[-1], "record-lost", f"{len(missing)} records are missing that nothing took out")
+            self._say(missing.pairs[-1][1], "record-lost", f"{len(missing)} records are missing that nothing took out")
 
     def _check_bodies(self, opened: Sequence[Head]) -> None:
         if not opened:
@@ -290,10 +292,8 @@ def rebuild(engine: Engine, user: str, wanted: Sequence[tuple[str, int]]) -> Ite
         try:
             head = engine.head(Key(user, agent), seq)
             value = engine.state(head)
-            if head.more.get("shape") == "agent":
-                from ..agents import revive_state
-
-                revive_state(head.agent_type, value)
+            if head.more.get(SHAPE) == "agent":
+                revive(replace(checkpoint(engine, head, {}), **value))
         except RekindleError as e:
             yield agent, seq, str(e)
         except Exception as e:  # a user's own class may raise anything; that is the finding

@@ -14,7 +14,7 @@ from .ranges import Ranges
 Edit = Sequence[Any]
 """("branch", agent, name, old, new) | ("tag", agent, name, old, new) | ("label", agent, seq, old, new) |
 ("drop", agent, ranges) | ("keep", agent, ranges) | ("gone", agent, ranges, stems) | ("deleted", agent, old, new) |
-("policy", "", old, new); old and new are None where there is nothing."""
+("closed", agent, seq, old, new) | ("policy", "", old, new); old and new are None where there is nothing."""
 
 
 class Pointer(NamedTuple):
@@ -35,12 +35,19 @@ class AgentView:
     stems: Mapping[int, int] = field(default_factory=dict)
     """Parents of those that are gone, where it is not the seq before: histories go on beyond them."""
     deleted: bool = False
+    closed: Ranges = field(default_factory=Ranges)
+    """The pre_operation checkpoints whose operation has ended."""
 
     def parent_of_gone(self, seq: int) -> int:
         """The nearest ancestor of a collected record that was not collected; 0 when there is none."""
         while seq in self.gone:
             seq = self.stems.get(seq, seq - 1)
         return seq
+
+
+IMPORTING = "import-part"
+"""Records that came, dropped until the rest of their import is there."""
+_FOR_GOOD = ("collect", IMPORTING)
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class Operation:
 
     @property
     def undoable(self) -> bool:
-        return bool(self.edits) and not self.undone_by and not self.undoes and self.verb != "collect"
+        return bool(self.edits) and not self.undone_by and not self.undoes and self.verb not in _FOR_GOOD
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,9 @@ def _edited(held: AgentView, edit: Edit, operation: int) -> AgentView:
         return replace(held, labels={**held.labels, edit[2]: edit[4]})
     if verb == "deleted":
         return replace(held, deleted=edit[3])
+    if verb == "closed":
+        this = Ranges.of([edit[2]])
+        return replace(held, closed=held.closed | this if edit[4] else held.closed - this)
     ranges = Ranges(edit[2])
     if verb == "drop":
         return replace(held, dropped=held.dropped | ranges)
@@ -143,6 +153,7 @@ def to_state(view: View) -> dict[str, Any]:
                 [list(p) for p in held.gone.pairs],
                 [list(p) for p in held.stems.items()],
                 held.deleted,
+                [list(p) for p in held.closed.pairs],
             ]
             for name, held in view.agents.items()
         },
@@ -160,7 +171,8 @@ def from_state(state: Mapping[str, Any], seq: int) -> View:
             Ranges(gone),
             dict(stems),
             deleted,
+            Ranges(closed),
         )
-        for name, (branches, tags, labels, dropped, gone, stems, deleted) in state["agents"].items()
+        for name, (branches, tags, labels, dropped, gone, stems, deleted, closed) in state["agents"].items()
     }
     return View(seq, agents, state["policy"])

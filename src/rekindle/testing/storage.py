@@ -9,7 +9,7 @@
         def reopen(self, storage):  # leave it out where nothing outlasts the handle
             return MyStorage(storage.path)
 
-pytest collects the tests with the class. `make` opens an empty storage; `folder` is an empty folder of its own.
+pytest collects the tests with the class. `make` opens an empty storage; `folder` is an empty folder for it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ B = Key("u", "b")
 LOG = Key("u", OPERATIONS)
 
 _ODD_NAMES = (
-    "a/b", "a", "A", "..", ".", "~", "%41", "%", " ", "a b", "aux.json", "00000001.json", "agent.json", "~operations",
-    "é", "e\u0301", "\u202e", "🎈" * 128, "x" * 512, "x" * 511 + "y", "X" * 512, "x" * 511 + "Y", "-rf", "*", "'\"\\;",
+    "a/b", "a", "A", "..", ".", "~", "%41", "%", " ", "a b", "aux.json", "00000001.json", "agent.json",
+    "~operations", "é", "e\u0301", "\u202e", "🎈" * 128, "x" * 512, "x" * 511 + "y", "X" * 512,
+    "x" * 511 + "Y", "-rf", "*", "'\"\\;",
 )  # fmt: skip
 
 
@@ -157,9 +158,7 @@ class StorageConformance:
         assert put(storage, record(A, 1), guard=0) is Outcome.STALE
         assert storage.keys() == [LOG]
         assert put(storage, record(A, 1), guard=1) is Outcome.CREATED
-        assert put(storage, record(Key("v", "a"), 1), guard=0) is Outcome.CREATED, (
-            "another user's log is another"
-        )
+        assert put(storage, record(Key("v", "a"), 1), guard=0) is Outcome.CREATED, "another user's log is another"
 
     def test_an_operation_counts_within_its_batch(self, storage: Storage) -> None:
         both = Append((record(LOG, 1), record(A, 1)), 0)
@@ -213,9 +212,7 @@ class StorageConformance:
         for handle in (storage, self._again(storage)):
             assert set(handle.keys()) == set(keys)
             assert [handle.head(key, 1) for key in keys] == [b"%d" % n for n in range(len(keys))]
-            assert {name: handle.find_alias("u", name) for name in _ODD_NAMES} == {
-                n: (n, 1) for n in _ODD_NAMES
-            }
+            assert {name: handle.find_alias("u", name) for name in _ODD_NAMES} == {n: (n, 1) for n in _ODD_NAMES}
             assert handle.check() == []
 
     def test_users_are_kept_apart(self, storage: Storage) -> None:

@@ -1,0 +1,358 @@
+"""Checkpoints on their way in: what a portable file holds, under the keys and at the places of this store."""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import CorruptDataError
+from ..state import codec, cut, slots
+from ..state.read import Reader, splice, split
+from ..state.recall import LISTS, MAPS
+from ..state.runs import Slots, with_place
+from ..state.slots import Splice
+from ..state.tree import Child, Hasher, Index, Item, Kind, Node, Place, Run
+from ..storage.base import Key, PackWriter
+from .engine import Engine
+from .outgoing import HEAD, INDEX, PIECE
+from .portfile import PortableFile, damaged
+from .saving import SPILL
+
+_TEXTS = frozenset({Kind.STR, Kind.BYTES})
+_CONTENTS = 32
+_STREAMS = 8
+_SMALL = 512
+
+
+class Catalog:
+    """A portable file that has been read once, whole: its checkpoints, and where its pieces and indexes are."""
+
+    def __init__(self, file: PortableFile) -> None:
+        self._file = file
+        self._firsts: dict[str, list[int]] = {PIECE: [], INDEX: [], HEAD: []}
+        self.seqs: list[int] = []
+        """Of the checkpoints, in the order of the file: every parent before its children."""
+        self.ids: dict[int, str] = {}
+        self.parents: dict[int, int] = {}
+        self._seen: set[str] = set()
+        counts = {PIECE: 0, INDEX: 0, HEAD: 0}
+        for _, entries in file.scan():
+            for kind, first in self._firsts.items():
+                first.append(counts[kind])
+            for entry in entries:
+                if entry[0] not in counts:
+                    raise damaged("it holds an entry of no known kind")
+                if entry[0] == HEAD:
+                    self._note(entry)
+                counts[entry[0]] += 1
+        if file.end.get("checkpoints") != len(self.seqs):
+            raise damaged("it does not hold as many checkpoints as it says")
+        self.header, self.end = file.header, file.end
+
+    def _note(self, entry: list[Any]) -> None:
+        fields = entry[1]
+        try:
+            seq, parent, name = int(fields["seq"]), int(fields["parent"]), str(fields["id"])
+        except (KeyError, TypeError, ValueError) as e:
+            raise damaged("a checkpoint in it is not one") from e
+        if (parent and parent not in self.ids) or (self.seqs and seq <= self.seqs[-1]) or name in self._seen:
+            raise damaged("its checkpoints are not in order")
+        self.seqs.append(seq)
+        self._seen.add(name)
+        self.ids[seq], self.parents[seq] = name, parent
+
+    def entry(self, kind: str, number: int) -> Any:
+        """The piece, index or checkpoint of that number."""
+        firsts = self._firsts[kind]
+        if type(number) is not int or number < 0 or not firsts:
+            raise damaged("it names a part that is not in it")
+        block = bisect_right(firsts, number) - 1
+        at = number - firsts[block]
+        for entry in self._file.block(block):
+            if entry[0] == kind:
+                if at == 0:
+                    return entry
+                at -= 1
+        raise damaged("it names a part that is not in it")
+
+
+class Incoming:
+    """Writes the checkpoints of a catalog for one agent. What `known` has been told, or was written, is named again.
+
+    What was taken in since `keep` was called last is forgotten by `forget`.
+    """
+
+    def __init__(self, engine: Engine, key: Key, catalog: Catalog) -> None:
+        self._engine = engine
+        self._key = key
+        self._catalog = catalog
+        self._hasher: Hasher = engine.hasher(key.user)
+        self._reader = Reader(engine.fetch(key), self._hasher, opaque=True)
+        self._compress = engine.storage.compresses
+        self._runs: dict[int, Run] = {}
+        self._indexes: dict[int, Index] = {}
+        self._new: list[tuple[dict[int, Any], int]] = []
+        self._contents: OrderedDict[tuple[int, bool], list[bytes]] = OrderedDict()
+        self._streams: OrderedDict[int, Any] = OrderedDict()
+
+    def keep(self) -> None:
+        self._new.clear()
+
+    def forget(self) -> None:
+        for held, number in self._new:
+            held.pop(number, None)
+        self._new.clear()
+        self._streams.clear()
+
+    # -- a checkpoint that is here already -----------------------------------------------------------------
+
+    def known(self, stored: list[Any], node: Node) -> bool:
+        """Whether a tree of the file is of the same state as one here; if so its parts are not written again."""
+        kind, about, items = _parts(stored, 3)
+        return (kind, about) == (node.kind, node.about) and self._same_items(kind, items, node.top)
+
+    def _same_items(self, kind: Kind, items: list[Any], held: Sequence[Item]) -> bool:
+        return len(items) == len(held) and all(
+            self._same_item(kind, *pair) for pair in zip(items, held, strict=True)
+        )
+
+    def _same_item(self, kind: Kind, item: list[Any], held: Item) -> bool:
+        if isinstance(held, Child):
+            return len(item) == 2 and item[0] == held.key and self.known(item[1], held.node)
+        if isinstance(held, Index):
+            return len(item) == 1 and self._same_index(kind, item[0], held)
+        if len(item) != 4 or tuple(item[1:3]) != (held.count, held.size):
+            return False
+        known = self._runs.get(item[0])
+        if known is not None:
+            return known.digest == held.digest
+        if self._hasher.content(b"".join(self._content(kind, item[0]))) != held.digest:
+            return False
+        self._add(self._runs, item[0], held)
+        return True
+
+    def _same_index(self, kind: Kind, number: int, held: Index) -> bool:
+        known = self._indexes.get(number)
+        if known is not None:
+            return known.digest == held.digest
+        items = _parts(self._catalog.entry(INDEX, number), 3)[2]
+        found = self._reader.index_items(held, self._reader.fetch([held.place])[0])
+        if not self._same_items(kind, items, found):
+            return False
+        held.items = found
+        self._add(self._indexes, number, held)
+        return True
+
+    def _add(self, held: dict[int, Any], number: int, value: Any) -> None:
+        held[number] = value
+        self._new.append((held, number))
+
+    # -- one that is new -----------------------------------------------------------------------------------
+
+    def write(self, stored: list[Any], seq: int) -> Written:
+        """The state of a tree of the file as record `seq` is to hold it."""
+        written = Written(self._engine, self._key, seq)
+        try:
+            written.node = self._node(stored, written)
+            written.seal()
+        except (TypeError, ValueError, IndexError, RecursionError, OverflowError) as e:
+            written.abort()
+            raise damaged(f"a state in it is not one: {e}") from e
+        except BaseException:
+            written.abort()
+            raise
+        return written
+
+    def _node(self, stored: list[Any], out: Written) -> Node:
+        kind, about, items = _parts(stored, 3)
+        node = Node(Kind(kind), [self._item(kind, item, out) for item in items], None, about)
+        if not any(isinstance(item, Index) for item in node.top):
+            node.items = list(node.top)  # type: ignore[arg-type]
+        self._hasher.seal(node)
+        return node
+
+    def _item(self, kind: Kind, item: list[Any], out: Written) -> Item:
+        if len(item) == 2:
+            if not isinstance(item[0], bytes):
+                raise damaged("a key in it is not one")
+            return Child(item[0], self._node(item[1], out))
+        if len(item) == 1:
+            return self._index(kind, item[0], out)
+        last, count, size, flags = item
+        out.names.add((PIECE, last))
+        run = self._runs.get(last)
+        if run is None:
+            run = self._run(kind, last, count, size, out, growing=not flags & 1)
+        else:
+            out.reused.add((PIECE, last))
+        return Run(run.digest, count, size, run.places, bool(flags & 1), bool(flags & 2))
+
+    def _index(self, kind: Kind, number: int, out: Written) -> Index:
+        index = self._indexes.get(number)
+        out.names.add((INDEX, number))
+        if index is not None:
+            out.reused.add((INDEX, number))
+        else:
+            _, level, items = _parts(self._catalog.entry(INDEX, number), 3)
+            found = [self._item(kind, item, out) for item in items]
+            place = Slots(out.put, _not_shared, compress=self._compress).put_items(found)
+            count = sum(item.count for item in found)
+            size = sum(item.node.size if isinstance(item, Child) else item.size for item in found)
+            index = Index(self._hasher.items(found), level, count, size, place, found)
+            self._add(self._indexes, number, index)
+        return index
+
+    def _run(self, kind: Kind, last: int, count: int, size: int, out: Written, *, growing: bool) -> Run:
+        """A run whose last piece is not here: the pieces after those that are, as slots of this record."""
+        content = b"".join(self._content(kind, last))
+        if len(content) != size:
+            raise damaged("a part of a state in it is not as long as it says")
+        _check_elements(kind, content, count)
+        digest = self._hasher.content(content)
+        missing = []
+        at = last
+        while at >= 0 and at not in self._runs:
+            missing.append((at, self._piece(at)))
+            at = missing[-1][1][0]
+        places = []
+        if at >= 0:
+            places = list(self._runs[at].places)
+            out.reused.add((PIECE, at))
+        for number, (before, splices, lengths, data) in reversed(missing):
+            growing = growing or before >= 0
+            slot = self._slot(number, before, splices, lengths, data, growing=growing)
+            places = with_place(places, out.put(slot))
+        run = Run(digest, count, size, places)
+        if not growing and size >= cut.BIG:
+            out.share(digest, places[0])
+        self._add(self._runs, last, run)
+        return run
+
+    def _slot(
+        self,
+        number: int,
+        before: int,
+        splices: list[Splice] | None,
+        lengths: list[int] | None,
+        data: bytes,
+        *,
+        growing: bool,
+    ) -> bytes:
+        if splices is not None:
+            return slots.splice_slot(data, lengths, splices, compress=self._compress)
+        stream = self._streams.pop(before, None)
+        if self._compress and growing and stream is not False and (stream or len(data) > _SMALL):
+            first = stream is None
+            stream = stream or slots.Stream()
+            slot = slots.stream_slot(data, lengths, stream, first=first)
+            self._streams[number] = stream if slot is not None else False
+            while len(self._streams) > _STREAMS:
+                self._streams.popitem(last=False)
+            if slot is not None:
+                return slot
+        return slots.plain_slot(data, lengths, compress=self._compress)
+
+    # -- what the file holds -------------------------------------------------------------------------------
+
+    def _piece(self, number: int) -> tuple[int, list[Splice] | None, list[int] | None, bytes]:
+        _, before, flat, lengths, data = _parts(self._catalog.entry(PIECE, number), 5)
+        if type(before) is not int or not -1 <= before < number or not isinstance(data, bytes):
+            raise damaged("a part of a state in it is not one")
+        splices = None
+        if flat is not None:
+            splices = [(flat[i], flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3)]
+        return before, splices, lengths, data
+
+    def _content(self, kind: Kind, last: int) -> list[bytes]:
+        """The elements that all pieces up to this one come to; of a text the bytes, in one or more parts."""
+        text = kind in _TEXTS
+        chain = []
+        at = last
+        while at >= 0 and (at, text) not in self._contents:
+            chain.append((at, self._piece(at)))
+            at = chain[-1][1][0]
+        content = self._contents[at, text] if at >= 0 else []
+        for number, (_, splices, lengths, data) in reversed(chain):
+            if splices is None:
+                content = [*content, *([data] if text or lengths is None else split(data, lengths))]
+            elif text:
+                content = splice(b"".join(content), data, splices)
+            else:
+                content = [e for part in splice(content, split(data, lengths or []), splices) for e in part]
+            at = number
+        self._contents[last, text] = content
+        self._contents.move_to_end((last, text))
+        while len(self._contents) > _CONTENTS:
+            self._contents.popitem(last=False)
+        return content
+
+
+class Written:
+    """The slots of one record being made; what is too much for a record goes into a pack."""
+
+    def __init__(self, engine: Engine, key: Key, seq: int) -> None:
+        self._engine = engine
+        self._key = key
+        self._seq = seq
+        self._room = SPILL
+        self._pack: PackWriter | None = None
+        self.node: Node
+        self.slots: list[bytes] = []
+        self.shared: list[tuple[bytes, int]] = []
+        self.names: set[tuple[str, int]] = set()
+        """The runs and indexes of the file that it names, and of these, in `reused`, those written before."""
+        self.reused: set[tuple[str, int]] = set()
+        self.packed = False
+
+    def put(self, slot: bytes) -> Place:
+        if self._room > 0:
+            self._room -= len(slot)
+            self.slots.append(slot)
+            return (self._seq, 1, len(self.slots) - 1)
+        if self._pack is None:
+            self.packed = True
+            self._pack_id = secrets.token_bytes(12)
+            self._pack = self._engine.storage.packs.create(self._pack_id)
+        return (self._pack_id, self._pack.append(slot), len(slot))
+
+    def share(self, digest: bytes, place: Place) -> None:
+        if type(place[0]) is int:
+            self.shared.append((digest, place[2]))
+
+    def seal(self) -> None:
+        if self._pack is not None:
+            self._pack.seal()
+            self._pack = None
+
+    def abort(self) -> None:
+        if self._pack is not None:
+            self._pack.abort()
+            self._pack = None
+
+
+def _parts(stored: Any, count: int) -> list[Any]:
+    if not isinstance(stored, list) or len(stored) != count:
+        raise damaged("a part of a state in it is not one")
+    return stored
+
+
+def _check_elements(kind: Kind, content: bytes, count: int) -> None:
+    """Refuse what no restore could read: better now than then."""
+    try:
+        if kind in LISTS:
+            codec.unpack(codec.array_header(count) + content, opaque=True)
+        elif kind in MAPS:
+            codec.unpack(codec.array_header(2 * count) + content, opaque=True)
+        elif kind == Kind.LEAF:
+            codec.unpack(content, opaque=True)
+    except CorruptDataError as e:
+        raise damaged(f"a value in it is not one: {e.message}") from e
+
+
+def _not_shared(digest: bytes) -> Place | None:
+    return None
+
+

@@ -1,0 +1,89 @@
+"""A small store with one of everything in it, and every question a reader can put to it."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest import mock
+
+from rekindle import Checkpoint, Store, open_store
+from rekindle.store import saving
+
+Questions = dict[str, Callable[[], Any]]
+Ids = list[tuple[str, str, int, str]]
+
+USERS = {"local": ("a", "b", "c"), "other": ("a",)}
+_NOON = 1_800_000_000.0
+
+
+def build(url: str) -> None:
+    """Agents that share a large object, branches, tags, ids of callers, a pack, and what a collect has emptied."""
+    rng = random.Random("small store")
+    with _told_apart(rng), open_store(url, clock=lambda: _NOON) as store:
+        document = "a line of it\n" * 400
+        for n in range(4):
+            store.save("a", {"document": document, "n": n}, metadata={"n": n})
+        store.save("b", {"document": document, "mine": True}, id="job-1", label="first", kind="step")
+        store.save("b", {"document": document, "mine": None}, id="job-2", metadata={"é": 1.5})
+        store.fork("b@1", "side")
+        store.save("b", {"side": [1, 2]}, branch="side")
+        store.save("c", {"alone": rng.randbytes(2100)})
+        with mock.patch.object(saving, "SPILL", 0):
+            store.save("c", {"spilled": (1, "x" * 1300)})
+        store.tag("a@4", "v1")
+        store.label("c@1", "told later")
+        store.prune("keep-last=2", agent_id="a")
+        store.collect()
+        store.for_user("other").save("a", ["theirs"], id="job-1")
+
+
+def _told_apart(rng: random.Random) -> AbstractContextManager[Any]:
+    """The same bytes each time: a flip that was found can be found again."""
+    return mock.patch.multiple(
+        secrets, token_bytes=lambda n=32: rng.randbytes(n), token_hex=lambda n=32: rng.randbytes(n).hex()
+    )
+
+
+def questions(store: Store, ids: Ids) -> Questions:
+    """By name, what answers it: asked of the store while it is whole, and again of the damaged one."""
+    asked: Questions = {}
+    for user, agents in USERS.items():
+        of = store.for_user(user)
+        asked[f"{user}: agents"] = of.agents
+        asked[f"{user}: list"] = lambda of=of: _facts(of.list(limit=None))
+        asked[f"{user}: operations"] = lambda of=of: [(op.seq, op.verb, op.edits) for op in of.operations()]
+        for agent in agents:
+            asked[f"{user}/{agent}: history"] = lambda of=of, a=agent: _facts(of.history(a))
+            asked[f"{user}/{agent}: branches"] = lambda of=of, a=agent: _named(of.branches(a))
+            asked[f"{user}/{agent}: tags"] = lambda of=of, a=agent: _named(of.tags(a))
+    for user, agent, seq, ident in ids:
+        of = store.for_user(user)
+        asked[f"{user}/{agent}: get {seq}"] = lambda of=of, i=ident: _facts([of.get(i)])
+        asked[f"{user}/{agent}: restore {seq}"] = lambda of=of, r=f"{agent}@{seq}": repr(of.restore(r))
+    asked["local/b: children"] = lambda: _facts(store.children("b@1"))
+    asked["local/b: diff"] = lambda: store.diff("b@1", "b@2")
+    return asked
+
+
+def checkpoints(store: Store) -> Ids:
+    """(user, agent, seq, id) of all there is."""
+    return [
+        (user, c.agent_id, c.seq, c.id)
+        for user, agents in USERS.items()
+        for agent in agents
+        for c in store.for_user(user).list(agent, limit=None)
+    ]
+
+
+def _facts(found: list[Checkpoint]) -> list[Any]:
+    return [
+        (c.id, c.agent_id, c.user_id, c.parent_checkpoint_id, c.timestamp, c.metadata, c.status, c.agent_type, c.facts())
+        for c in found
+    ]
+
+
+def _named(found: dict[str, Checkpoint]) -> Any:
+    return list(zip(found, _facts(list(found.values())), strict=True))
