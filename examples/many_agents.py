@@ -1,6 +1,6 @@
 """Many agents in one process: saves that come together are committed together, each durable when it answers.
 
-    python examples/many_agents.py
+python examples/many_agents.py
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Make docs/img/session.svg anew: the program's own commands, run in a terminal on a real store, drawn as SVG.
 
-    python scripts/picture.py          (Linux or macOS; needs rich)
+python scripts/picture.py          (Linux or macOS; needs rich)
 """
 
 from __future__ import annotations

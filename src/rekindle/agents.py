@@ -69,9 +69,7 @@ def capture(agent: Any) -> Captured:
             shown[name] = _as_shown(name, getattr(agent, name, None))
     check_name(shown["agent_id"], f"the agent_id of a {type(agent).__qualname__}")
     check_name(shown["user_id"], f"the user_id of a {type(agent).__qualname__}")
-    return Captured(
-        agent_type=entry.name, agent_version=entry.version, state=state, agent_attributes=own, **shown
-    )
+    return Captured(agent_type=entry.name, agent_version=entry.version, state=state, agent_attributes=own, **shown)
 
 
 def entry_of(checkpoint: Checkpoint) -> Entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from .errors import InvalidInputError
@@ -13,6 +13,7 @@ from .errors import InvalidInputError
 KINDS = ("step", "manual", "routine", "pre_operation", "recovery", "phase")
 MAIN = "main"
 MAX_ID_BYTES = 512
+_NAMES = f"any text of 1 to {MAX_ID_BYTES} bytes in UTF-8 without control characters"
 
 ATTRIBUTES = ("agent_id", "user_id", "status", "collected_fields", "required_fields", "context_summary")
 """What a checkpoint shows of an agent by itself, beside its state."""
@@ -37,7 +38,7 @@ class Checkpoint:
     required_fields: list[Any] = field(default_factory=list)
     context_summary: Any = field(default_factory=str)
     parent_checkpoint_id: str | None = None
-    timestamp: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
     metadata: dict[str, Any] = field(default_factory=dict)
     state: Any = field(default_factory=dict)
     kind: str = "manual"
@@ -155,11 +156,11 @@ def parse_id(text: str) -> tuple[int, str, str] | None:
 def check_name(text: object, what: str) -> str:
     """An id of a user, agent, branch or tag: text up to 512 bytes without control characters."""
     if not isinstance(text, str) or not text:
-        raise InvalidInputError("bad-name", f"{what} must be a non-empty text, not {text!r}")
+        raise InvalidInputError("bad-name", f"{what} must be a non-empty text, not {text!r}", hint=_NAMES)
     if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in text):
-        raise InvalidInputError("bad-name", f"{what} {text!r} has a control character")
+        raise InvalidInputError("bad-name", f"{what} {text!r} has a control character", hint=_NAMES)
     if len(text.encode()) > MAX_ID_BYTES:
-        raise InvalidInputError("bad-name", f"{what} {text[:40]!r}… is longer than {MAX_ID_BYTES} bytes")
+        raise InvalidInputError("bad-name", f"{what} {text[:40]!r}… is longer than {MAX_ID_BYTES} bytes", hint=_NAMES)
     return text
 
 

@@ -183,7 +183,10 @@ def test_opening_on_a_failing_disk_says_so_and_works_when_it_is_mended(
     image = base.image if there else Image()
 
     def run(disk: SimDisk) -> None:
-        let_go(STORAGES[kind](disk))
+        storage = STORAGES[kind](disk)
+        journal = storage._db.execute("PRAGMA journal_mode").fetchone() if kind != "files" else ("wal",)  # type: ignore[attr-defined]
+        let_go(storage)
+        assert journal == ("wal",), "another journal promises less, and nobody was told"
 
     for n, disk, told in faulty(image, run, error, sticky):
         with opened(STORAGES[kind], disk) as store:

@@ -125,6 +125,7 @@ def large() -> list[Step]:
     script = Script()
     script.save("big", bulky(1))
     script.save("big", {**bulky(1), "more": 1}, id="named")
+    script.save("big", bulky(7), id="named")  # known: its pack is taken away again
     script.save("big", {"text": noise(5_000, 3).hex(), "page": noise(6_000, 4)})
     script.save("twin", {"page": noise(6_000, 4), "mine": 1})
     script.save("big", bulky(2))

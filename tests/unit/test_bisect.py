@@ -33,7 +33,7 @@ def test_it_restores_few(store: Store) -> None:
 
 def test_pruned_checkpoints_are_stepped_over(store: Store) -> None:
     store.tag("a@1", "first")
-    store.prune("last=20")
+    store.prune("keep-last=20")
     assert store.bisect("a@1", "a", lambda state: state["n"] >= 40).seq == 81
 
 

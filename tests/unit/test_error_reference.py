@@ -15,9 +15,9 @@ def codes() -> Iterator[str]:
     """Every code that is written where an error is made."""
     for path in (ROOT / "src" / "rekindle").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES:
-                if node.args and isinstance(node.args[0], ast.Constant):
-                    yield node.args[0].value
+            made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES
+            if made and node.args and isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value
 
 
 def test_every_code_is_in_the_reference() -> None:

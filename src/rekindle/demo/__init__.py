@@ -1,1 +1,1 @@
-"""`python -m rekindle.demo`: an agent is killed with SIGKILL and goes on as if nothing had happened. Offline, in seconds."""
+"""`python -m rekindle.demo`: an agent is killed with SIGKILL, and goes on in a new process. Offline, in seconds."""

@@ -43,7 +43,7 @@ def begin() -> dict[str, Any]:
 
 def step(state: dict[str, Any]) -> str:
     """Read the next book: the state changes, and depends on nothing but the state. Answers the title."""
-    title = state["todo"].pop(0)
+    title: str = state["todo"].pop(0)
     about, pages = next((about, pages) for name, about, pages in SHELF if name == title)
     note = about if state["style"] == "brief" else f"{about} ({pages} pages, {state['pages']} read before it)"
     state["notes"][title] = note

@@ -28,7 +28,7 @@ class Screen:
         rule = self.sign("─", "-")
         self.line()
         self.line(self.paint(f"{rule * 2} {text} {rule * max(0, _WIDTH - len(text) - 4)}", "title"))
-        self.rest(0.8)
+        self.rest(0.6)
 
     def told(self, text: str) -> None:
         """A sentence of the story, and time to read it."""
@@ -38,7 +38,7 @@ class Screen:
     def command(self, text: str) -> None:
         self.line()
         self.line(self.paint(f"$ {text}", "command"))
-        self.rest(0.4)
+        self.rest(0.3)
 
     def code(self, *lines: str) -> None:
         self.line()

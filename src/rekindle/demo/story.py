@@ -20,7 +20,7 @@ from .screen import Screen
 AGENT = "reader"
 STORE = ".rekindle/store.db"
 KILL_AFTER = 5
-PAUSE = 0.4
+PAUSE = 0.3
 
 TRY = """\
 import rekindle
@@ -177,7 +177,7 @@ class _Demo:
         done = subprocess.run([sys.executable, "-m", "rekindle", *words], cwd=self._folder, check=False)
         if done.returncode != 0:
             raise SystemExit(f"`rekindle {' '.join(words)}` ended with {done.returncode}")
-        self._screen.rest(1.0)
+        self._screen.rest(0.8)
 
 
 def _lines(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:

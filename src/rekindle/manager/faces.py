@@ -153,9 +153,7 @@ class InMemoryCheckpointStorage(CappedCheckpointStorage):
 class SQLiteCheckpointStorage(CappedCheckpointStorage):
     """One file, durable, open to several processes; at most `max_checkpoints_per_user` of each user."""
 
-    def __init__(
-        self, db_path: str | os.PathLike[str] = "checkpoints.db", max_checkpoints_per_user: int = 100
-    ) -> None:
+    def __init__(self, db_path: str | os.PathLike[str] = "checkpoints.db", max_checkpoints_per_user: int = 100) -> None:
         path = os.fspath(db_path)
         url = "memory://" if path == ":memory:" else f"sqlite:///{os.path.abspath(path)}"
         super().__init__(open_store(url), max_checkpoints_per_user, per_user=True)

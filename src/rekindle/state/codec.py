@@ -57,7 +57,7 @@ def pack(value: Any, *, tracks: bool = True) -> bytes:
         try:
             return _packb(_spell_out(value, "", 0, tracks), _extend, _OPTIONS)
         except RecursionError as e:
-            raise _too_deep("") from e
+            raise too_deep("") from e
 
 
 _level = threading.local()
@@ -67,7 +67,7 @@ def _nested(value: Any, *, tracks: bool = True) -> bytes:
     """The insides of an extension, in the fast way only: where that fails, `pack` writes all of it out, once."""
     depth: int = getattr(_level, "depth", 0)
     if depth >= MAX_DEPTH:
-        raise _too_deep("")
+        raise too_deep("")
     _level.depth = depth + 1
     try:
         return _packb(value, _extend if tracks else _extend_inside, _OPTIONS)
@@ -75,11 +75,9 @@ def _nested(value: Any, *, tracks: bool = True) -> bytes:
         _level.depth = depth
 
 
-def _too_deep(where: str) -> InvalidInputError:
+def too_deep(where: str) -> InvalidInputError:
     at = f" at {where[:80]}…" if where else ""
-    return InvalidInputError(
-        "too-deep", f"the state is nested more than {MAX_DEPTH} deep{at}", hint="is it cyclic?"
-    )
+    return InvalidInputError("too-deep", f"the state is nested more than {MAX_DEPTH} deep{at}", hint="is it cyclic?")
 
 
 def unpack(data: bytes, *, opaque: bool = False) -> Any:
@@ -98,7 +96,7 @@ def unpack(data: bytes, *, opaque: bool = False) -> Any:
             return _revive(code, payload, lambda b: ormsgpack.unpackb(b, ext_hook=hook), opaque)
         except RekindleError as e:
             failed.append(e)
-        except Exception as e:
+        except Exception as e:  # noqa: BLE001 - hostile data may raise anything, and answers with one error
             failed.append(CorruptDataError("bad-value", f"extension {code} holds no such value: {e!r}"))
         finally:
             depth -= 1
@@ -225,7 +223,11 @@ def _dtype_text(dtype: Any) -> Any:
 
 
 def _dtype(numpy: Any, stored: Any) -> Any:
-    fields = stored if isinstance(stored, str) else [tuple(tuple(x) if isinstance(x, list) else x for x in f) for f in stored]
+    fields = (
+        stored
+        if isinstance(stored, str)
+        else [tuple(tuple(x) if isinstance(x, list) else x for x in f) for f in stored]
+    )
     dtype = numpy.dtype(fields)
     if dtype.hasobject:
         raise CorruptDataError("bad-value", "an array of Python objects is never stored")
@@ -235,7 +237,7 @@ def _dtype(numpy: Any, stored: Any) -> Any:
 def _spell_out(value: Any, where: str, depth: int, tracks: bool) -> Any:
     """The value with everything MessagePack's encoder refuses outright already written as extensions."""
     if depth > MAX_DEPTH:
-        raise _too_deep(where)
+        raise too_deep(where)
     t = type(value)
     if t is str:
         return _spell_str(value)
@@ -256,7 +258,11 @@ def _spell_out(value: Any, where: str, depth: int, tracks: bool) -> Any:
     try:
         return _extend(value)
     except InvalidInputError as e:
-        raise (unsavable(value, where.lstrip(".")) if e.code == "type-unregistered" and where and entry_for(t) is None else e) from None
+        raise (
+            unsavable(value, where.lstrip("."))
+            if e.code == "type-unregistered" and where and entry_for(t) is None
+            else e
+        ) from None
 
 
 def _spell_insides(code: int, held: list[Any], where: str, depth: int) -> Ext:

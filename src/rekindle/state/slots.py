@@ -179,9 +179,7 @@ def pack_body(slots: Sequence[bytes]) -> bytes:
 
 
 def unpack_body(body: bytes) -> list[bytes]:
-    n = int.from_bytes(body[:4], "little")
-    at = 4 + 4 * n
-    if at > len(body):
+    if type(body) is not bytes or (at := 4 + 4 * (n := int.from_bytes(body[:4], "little"))) > len(body):
         raise CorruptDataError("bad-body", "a record's body is not one")
     slots = []
     for i in range(n):
@@ -195,6 +193,13 @@ def unpack_body(body: bytes) -> list[bytes]:
 
 def slots_of(bodies: Sequence[bytes], number: int) -> list[bytes]:
     """The slot of that number of each body."""
+    try:
+        return _slots_of(bodies, number)
+    except TypeError as e:  # a damaged row may hold another type
+        raise CorruptDataError("bad-body", "a record's body is not one") from e
+
+
+def _slots_of(bodies: Sequence[bytes], number: int) -> list[bytes]:
     if number or any(b[1:4] != b"\0\0\0" for b in bodies):
         return [_slot_of(b, number) for b in bodies]
     # fewer than 256 slots each, the first one wanted: the hot path of a restore

@@ -115,10 +115,12 @@ class _TreeComparison(Comparison):
         start = _same_start(olds, news)
         first += sum(item.count for item in olds[:start])
         end = _same_start(olds[start:][::-1], news[start:][::-1])
-        for left, right, at_item in _stretches(
-            olds[start : len(olds) - end], news[start : len(news) - end]
-        ):
-            self._compare_tokens(old, new, old.tokens(left), new.tokens(right), first + at_item, was, at)
+        olds, news = olds[start : len(olds) - end], news[start : len(news) - end]
+        stretches = [(old.tokens(a), new.tokens(b), at_item) for a, b, at_item in _stretches(olds, news)]
+        if _moves_between(stretches):
+            stretches = [(old.tokens(olds), new.tokens(news), 0)]
+        for left, right, at_item in stretches:
+            self._compare_tokens(old, new, left, right, first + at_item, was, at)
 
     def _compare_tokens(
         self, old: _Part, new: _Part, olds: list[Token], news: list[Token], first: int, was: Path, at: Path
@@ -207,13 +209,9 @@ def _stretches(
     olds: Sequence[Run | Child], news: Sequence[Run | Child]
 ) -> list[tuple[Sequence[Run | Child], Sequence[Run | Child], int]]:
     """(items, items, elements before) between items that stayed; one stretch where the list has shifted."""
-    whole = [(olds, news, 0)] if olds or news else []
     if len(olds) != len(news) or any(a.count != b.count for a, b in zip(olds, news, strict=True)):
-        return whole
+        return [(olds, news, 0)] if olds or news else []
     same = [_name(a) == _name(b) for a, b in zip(olds, news, strict=True)]
-    lost = {_name(a) for a, stayed in zip(olds, same, strict=True) if not stayed}
-    if any(_name(b) in lost for b, stayed in zip(news, same, strict=True) if not stayed):
-        return whole  # something has moved: that is seen only together
     found = []
     start = offset = 0
     for n in range(len(olds) + 1):
@@ -223,6 +221,20 @@ def _stretches(
             offset += sum(item.count for item in olds[start : n + 1])
             start = n + 1
     return found
+
+
+def _moves_between(stretches: Sequence[tuple[list[Token], list[Token], int]]) -> bool:
+    """Whether an element went from one stretch and came in another: that is seen only where they are one."""
+    lost: set[Any] = set()
+    came: set[Any] = set()
+    for olds, news, _ in stretches if len(stretches) > 1 else ():
+        before, after = set(map(_name, olds)), set(map(_name, news))
+        gone, new = before - after, after - before
+        if gone & came or new & lost:
+            return True
+        lost |= gone
+        came |= new
+    return False
 
 
 def _share_parts(a: Token, b: Token) -> bool:

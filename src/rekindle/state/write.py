@@ -23,6 +23,9 @@ from .tree import Child, Hasher, Kind, Node, Run
 ROOT_LEAF = 1280
 """A root up to this size is written whole each time it changes: cheaper than finding out where."""
 
+_DEEPEST = 100
+"""So many large containers may lie in each other: their description has to be packed, whole, into one head."""
+
 Element = bytes | Child
 
 
@@ -41,8 +44,16 @@ class Writer:
         self._runs = RunWriter(hasher, reader, slots, memory)
         self._trusted = trusted
         self._tracks = True
+        self._depth = 0
 
     def root(self, value: Any, prior: Node | None) -> Node:
+        """The state's node. InvalidInputError: it is nested too deep, or contains itself."""
+        try:
+            return self._root(value, prior)
+        except RecursionError as e:
+            raise codec.too_deep("") from e
+
+    def _root(self, value: Any, prior: Node | None) -> Node:
         if prior is not None and prior.kind != Kind.LEAF:
             node = self._again(value, prior)
             if node is not None:
@@ -103,6 +114,14 @@ class Writer:
         return None if kind is None else self._write(value, kind, None)
 
     def _write(self, value: Any, kind: Kind, prior: Node | None) -> Node:
+        if self._depth >= _DEEPEST:
+            raise codec.too_deep("")
+        self._depth += 1
+        node = self._written(value, kind, prior)
+        self._depth -= 1
+        return node
+
+    def _written(self, value: Any, kind: Kind, prior: Node | None) -> Node:
         if prior is not None:
             self._reader.items(prior)
         if kind in (Kind.STR, Kind.BYTES):

@@ -58,7 +58,10 @@ class Stored(NamedTuple):
 
 
 class Rewrite(NamedTuple):
-    """A record with dead slots emptied; or taken out altogether, with head None."""
+    """A record with dead slots emptied; or taken out altogether, with head None.
+
+    An agent's newest record is never taken out: its seq must not be given again.
+    """
 
     key: Key
     seq: int

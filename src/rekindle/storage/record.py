@@ -145,7 +145,7 @@ def emptied(head: Head, body: bytes) -> bytes:
 
 
 def check_body(head: Head, body: bytes) -> None:
-    if check(body) != head.body_check:
+    if type(body) is not bytes or check(body) != head.body_check:
         raise CorruptDataError(
             "bad-record", f"the body of record {head.seq} of agent {head.key.agent!r} is not what was written",
             hint="run `rekindle verify`",

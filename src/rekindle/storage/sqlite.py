@@ -8,9 +8,9 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,9 @@ from ..state.tree import check as checksum
 from .base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
 from .lock import FileLock
 from .packs import FolderPacks
-from .sqlite_file import DAMAGE, RESCUE, Access, Connect, not_a_store, refuse_strangers, translated
+from .sqlite_file import APPLICATION_ID, OPEN_FILES, DAMAGE, RESCUE, Access, Connect, not_a_store, refuse_strangers, translated
 from .sqlite_file import connect as open_file
 
-APPLICATION_ID = 0x72656B69  # "reki"
 FORMAT = 1
 _SEQ_BITS = 32
 _SEQ_MASK = (1 << _SEQ_BITS) - 1
@@ -53,13 +52,19 @@ class SqliteStorage(Storage):
         self._thread_lock = threading.RLock()
         self._access = Access(self._enter, self._thread_lock, self.path)
         self._db: Any = None
-        if connect is open_file:
-            refuse_strangers(self.path, create)
-        self._lock = lock if lock is not None else FileLock(self.path + "-lock")
+        self._lock: AbstractContextManager[Any] = lock if lock is not None else nullcontext()
         self._packs = packs if packs is not None else FolderPacks(self.path + "-packs")
         self._numbers: dict[Key, int] = {}
+        self._file: tuple[int, int] | None = None
         try:
-            self._open()
+            if connect is open_file:
+                with OPEN_FILES.lock:
+                    refuse_strangers(self.path, create)
+                    self._lock = FileLock(self.path + "-lock") if lock is None else lock
+                    self._open()
+                    self._file = OPEN_FILES.add(self.path)
+            else:
+                self._open()
             self._secret = self._meta("secret")
         except BaseException:
             self.close()
@@ -80,12 +85,12 @@ class SqliteStorage(Storage):
     def _set_up(self) -> None:
         db = self._db
         made = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
-        if not made:
+        if made:
+            self._check_identity()  # before anything is written: it may be somebody else's
+        else:
             db.execute("PRAGMA page_size = 2048")  # one 2 KB save a row: 4 KB pages waste half the file
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-            # SQLite goes on with a rollback journal, whose FULL may undo the last commit at a power cut
-            raise UnavailableError("no-wal", f"{self.path} cannot have a write-ahead log", hint="use a local disk")
+        db.execute("PRAGMA journal_mode = WAL")
         # NORMAL loses acknowledged saves when the power goes
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
         if sys.platform == "darwin":
@@ -95,6 +100,9 @@ class SqliteStorage(Storage):
         if not made:
             self._create()
         self._check_format()
+        # SQLite may say "wal" and go on without; a rollback journal's FULL may undo the last commit at a power cut
+        if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            raise UnavailableError("no-wal", f"{self.path} cannot have a write-ahead log", hint="use a local disk")
 
     def _create(self) -> None:
         text = files(__package__).joinpath("sqlite.sql").read_text(encoding="utf-8")
@@ -109,12 +117,16 @@ class SqliteStorage(Storage):
             self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def _check_format(self) -> None:
-        identity = self._db.execute("PRAGMA application_id").fetchone()[0]
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+    def _check_identity(self) -> int:
+        identity: int = self._db.execute("PRAGMA application_id").fetchone()[0]
         tables = {row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if identity != APPLICATION_ID and not {"meta", "records", "agents"} <= tables:
             raise not_a_store(self.path, "it is a SQLite database of another program")
+        return identity
+
+    def _check_format(self) -> None:
+        identity = self._check_identity()
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
         written = self._meta("format").decode("ascii", "replace")
         if identity == APPLICATION_ID and version == int(written) != FORMAT:
             raise UnsupportedError(
@@ -337,6 +349,11 @@ class SqliteStorage(Storage):
         rows = self._rows(sql, (number, low + 1, high, -1 if limit is None else limit))
         if before is None and limit != 0:
             self._check_newest(key, rows[0][0] & _SEQ_MASK if rows else 0, rows[0][2] if rows else None)
+        keys = [high + 1, *(row[0] for row in rows), low]
+        if any(later <= earlier for later, earlier in pairwise(keys)):
+            raise CorruptDataError(
+                "bad-file", f"the records of agent {key.agent!r} are not in their order", hint=RESCUE
+            )
         return [Stored(row[0] & _SEQ_MASK, row[1]) for row in rows]
 
     def _check_newest(self, key: Key, found: int, told: int | None) -> None:
@@ -366,7 +383,7 @@ class SqliteStorage(Storage):
 
     def find_shared(self, user: str, digest: bytes) -> tuple[str, int, int] | None:
         row = self._row("SELECT key, slot FROM shared WHERE digest = ?", (digest,))
-        if row is None:
+        if row is None or not type(row[0]) is type(row[1]) is int:
             return None
         found = self._row("SELECT user, agent FROM agents WHERE no = ?", (row[0] >> _SEQ_BITS,))
         if found is None or found[0] != user:
@@ -381,13 +398,15 @@ class SqliteStorage(Storage):
         rows = self._rows(
             "SELECT digest, key, slot FROM shared WHERE key BETWEEN ? AND ?", (low, low | _SEQ_MASK)
         )
-        return [(row[0], row[1] & _SEQ_MASK, row[2]) for row in rows if _inside(row[1] & _SEQ_MASK, spans)]
+        whole = [row for row in rows if type(row[1]) is int]
+        return [(row[0], row[1] & _SEQ_MASK, row[2]) for row in whole if _inside(row[1] & _SEQ_MASK, spans)]
 
     def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
         row = self._row("SELECT key FROM aliases WHERE user = ? AND alias = ?", (user, alias))
         if row is None:
             return None
-        found = self._row("SELECT agent FROM agents WHERE no = ? AND user = ?", (row[0] >> _SEQ_BITS, user))
+        number = row[0] >> _SEQ_BITS if type(row[0]) is int else 0
+        found = self._row("SELECT agent FROM agents WHERE no = ? AND user = ?", (number, user))
         if found is None:
             raise CorruptDataError("bad-index", f"the index of ids is damaged at {alias!r}", hint=RESCUE)
         return found[0], row[0] & _SEQ_MASK
@@ -436,6 +455,9 @@ class SqliteStorage(Storage):
             finally:
                 if isinstance(self._lock, FileLock):
                     self._lock.close()
+                if self._file is not None:
+                    OPEN_FILES.remove(self._file)
+                    self._file = None
 
 
 _abandoned: list[Any] = []

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
+import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..errors import CorruptDataError, InvalidInputError, RekindleError, UnavailableError
 
+APPLICATION_ID = 0x72656B69  # "reki"
 _MAGIC = b"SQLite format 3\0"
 RESCUE = (
     "run `rekindle verify` to see what is whole; restore the file from a copy, or export what can be read"
@@ -56,11 +61,45 @@ def not_a_store(path: str, why: str) -> InvalidInputError:
     )
 
 
+class OpenFiles:
+    """The database files this process has open, by device and inode.
+
+    Closing any descriptor of a file drops all POSIX locks the process has on it, SQLite's too: a file that a
+    connection is open on is never opened by hand.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._counts: Counter[tuple[int, int]] = Counter()
+
+    def add(self, path: str) -> tuple[int, int]:
+        found = os.stat(path)
+        key = (found.st_dev, found.st_ino)
+        with self.lock:
+            self._counts[key] += 1
+        return key
+
+    def remove(self, key: tuple[int, int]) -> None:
+        with self.lock:
+            self._counts[key] -= 1
+
+    def holds(self, found: os.stat_result) -> bool:
+        return self._counts[found.st_dev, found.st_ino] > 0
+
+
+OPEN_FILES = OpenFiles()
+
+
 def refuse_strangers(path: str, create: bool) -> None:
-    """Say what a path is before SQLite writes to it."""
+    """Say what a path is before SQLite writes to it; `OPEN_FILES.lock` is held until SQLite has it open."""
     try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise not_a_store(path, "it is no file but a pipe, a socket or a device")
+        if OPEN_FILES.holds(found):
+            return
         with open(path, "rb") as f:
-            start = f.read(16)
+            header = f.read(100)
     except FileNotFoundError:
         if not create:
             raise UnavailableError(
@@ -83,11 +122,21 @@ def refuse_strangers(path: str, create: bool) -> None:
         raise UnavailableError(
             "not-readable", f"{path} cannot be read: {e.strerror}", hint="check its permissions"
         ) from e
+    start = header[:16]
     if start and start != _MAGIC:
         alike = sum(a == b for a, b in zip(start, _MAGIC, strict=False))
         if alike >= 14:
             raise CorruptDataError("bad-header", f"the header of {path} is damaged", hint=RESCUE)
         raise not_a_store(path, "it is not a SQLite file")
+    if _is_anothers(header) and not os.path.exists(path + "-wal"):
+        raise not_a_store(path, "it is a SQLite database of another program")
+
+
+def _is_anothers(header: bytes) -> bool:
+    """Whether a file's header names another program: no byte of its id is ours, and it has a table."""
+    pages, identity = header[28:32], header[68:72]
+    ours = APPLICATION_ID.to_bytes(4)
+    return int.from_bytes(pages) > 1 and not any(a == b for a, b in zip(identity, ours, strict=False))
 
 
 def translated(error: sqlite3.Error | UnicodeDecodeError, path: str) -> RekindleError:

@@ -212,9 +212,12 @@ def _edit(key: Key, head: Head, body: bytes, newest: Head | None, needed: Needed
 
 def _drop_packs(engine: Engine, user: str, packs: list[bytes], needed: Needed) -> None:
     """Packs that were there before and that nobody's kept record names."""
+    packs = [pack_id for pack_id in packs if pack_id not in needed.packs]
     if not packs:
         return
     for other in {key.user for key in engine.storage.keys()} - {user}:
+        # a save of theirs that has sealed one of these packs and is not there yet has to begin again
+        engine.operate(other, "collect", "barrier", lambda view: [])
         for key in _agents(engine, other):
             _mark_packs(engine, key, needed)
     for pack_id in packs:

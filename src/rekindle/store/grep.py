@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import InvalidInputError
 from ..state.change import Change
+from ..state.diff import LONG_TEXT
 from ..state.path import ABSENT, Path, find, render, step_of
 from ..state.recall import RecallingReader
 from ..state.registry import Opaque
@@ -84,10 +85,12 @@ def _texts_that_came(changes: tuple[Change, ...], regex: re.Pattern[str]) -> Ite
 
 
 def _is_new(regex: re.Pattern[str], text: str, before: Any, *, is_key: bool) -> bool:
-    """Whether a text that matches has, in its place, come or got a match it did not have."""
+    """Whether a text that matches is another one in its place; a long one, whether it got a match it did not have."""
     if before is ABSENT or is_key:
         return before is ABSENT
-    if not isinstance(before, str):
+    if not isinstance(before, str) or before == text:
+        return before != text
+    if len(text) < LONG_TEXT and "\n" not in text:
         return True
     return bool(_matches(regex, text) - _matches(regex, before))
 

@@ -88,7 +88,7 @@ def _pairs(seqs: Any) -> list[list[int]]:
 
 def set_policy(engine: Engine, user: str, policy: Policy | str | None, every: int) -> None:
     if every < 1:
-        raise InvalidInputError("bad-every", f"a policy is kept after 1 or more saves, not after {every}")
+        raise InvalidInputError("bad-every", f"a policy cannot be kept after {every} saves", hint="1 or more")
     new = None if policy is None else {"rules": as_policy(policy).to_dict(), "every": every}
 
     def decide(view: View) -> list[Edit] | None:
@@ -223,5 +223,3 @@ def _drop_whole(engine: Engine, user: str, agents: Sequence[str], verb: str, *, 
 
     engine.operate(user, verb, ", ".join(quote_agent(a) for a in agents[:5]), decide)
     return count
-
-

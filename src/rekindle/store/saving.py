@@ -92,14 +92,16 @@ class Saving:
         view = self._engine.view(key.user)
         if not tip.known or tip.operation != view.seq:
             return True
-        line, parent = self._request.line, self._request.parent
-        if (parent if line is None else line.seq) not in (None, ROOT, *tip.marks):
+        line = self._request.line
+        parent = self._request.parent if line is None else line.seq
+        if parent and parent not in tip.marks:
             return True
         try:
             self._base, self._branch, self._from = self._place(view.agent(key.agent))
         except RekindleError:
             return False  # `begin` raises it
-        return self._hint() not in (ROOT, *tip.trees)
+        hint = self._hint()
+        return hint != ROOT and hint not in tip.trees
 
     def learn(self) -> None:
         """Read what `begin` needs, in a turn of its own. Nothing is lost where it is outdated by then."""
@@ -321,6 +323,6 @@ def _no_branch(agent: str, branch: str) -> NotFoundError:
 
 def check_metadata(metadata: Any) -> None:
     if not isinstance(metadata, dict):
-        raise InvalidInputError("bad-metadata", f"metadata must be a dict, not {type(metadata).__name__}")
-
-
+        raise InvalidInputError(
+            "bad-metadata", f"metadata must be a dict, not {type(metadata).__name__}", hint='{"key": "value"}'
+        )

@@ -103,10 +103,11 @@ class Store:
             head = self._refs.head(parent)
             if head.key.agent != agent_id:
                 raise InvalidInputError(
-                    "foreign-parent", f"the parent is a checkpoint of agent {head.key.agent!r}, not of {agent_id!r}"
-                )
+                    "foreign-parent", f"the parent is a checkpoint of agent {head.key.agent!r}, not of {agent_id!r}",
+                    hint="save it under that agent, or name a checkpoint of this one",
+                )  # fmt: skip
             base = head.seq
-        check_metadata(metadata or {})
+        check_metadata({} if metadata is None else metadata)
         return Request(
             Key(self.user, check_name(agent_id, "an agent's id")), state, base,
             None if branch is None else check_name(branch, "a branch"), check_kind(kind), label,
@@ -167,7 +168,7 @@ class Store:
     ) -> Checkpoints:
         """Checkpoints, newest first, without their states: of one agent or of all; on a branch, its history."""
         if limit is not None and limit < 0:
-            raise InvalidInputError("bad-limit", f"limit must be 0 or more, or None for all, not {limit}")
+            raise InvalidInputError("bad-limit", f"limit must not be {limit}", hint="0 or more, or None for all")
         return self._listing.list(agent_id, branch=branch, kind=kind, before=before, limit=limit)
 
     def history(self, ref: AnyRef, *, limit: int | None = None) -> Checkpoints:
@@ -258,7 +259,10 @@ class Store:
         def decide(view: Any) -> Edits:
             old = view.agent(agent_id).tags.get(name)
             if old is None:
-                raise NotFoundError("tag-not-found", f"agent {agent_id!r} has no tag {name!r}")
+                raise NotFoundError(
+                    "tag-not-found", f"agent {agent_id!r} has no tag {name!r}",
+                    hint=f"list what it has with `rekindle log {quote_agent(agent_id)}`",
+                )  # fmt: skip
             return [("tag", agent_id, name, old, None)]
 
         self._engine.operate(self.user, "untag", f"{quote_agent(agent_id)} {name}", decide)

@@ -211,4 +211,3 @@ class Unscoped:
                 whole.restored = (whole.restored or 0) + one.restored
             whole.problems += one.problems
         return whole
-

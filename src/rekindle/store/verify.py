@@ -187,9 +187,9 @@ class _AgentCheck:
         try:
             for seq, body in self._engine.storage.bodies(self._key, [(min(by_seq), max(by_seq))]):
                 if seq in by_seq:
-                    self._report.bytes += len(body)
                     try:
                         check_body(by_seq.pop(seq), body)
+                        self._report.bytes += len(body)
                     except CorruptDataError as e:
                         self._problem(seq, e)
         except RekindleError as e:
