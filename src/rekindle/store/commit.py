@@ -1,7 +1,6 @@
 """Group commit: whoever comes first commits for all who came meanwhile.
 
-No thread of its own: a lone saver commits in its own thread and pays for no hand-over. Among many, whoever commits
-waits a moment for those who are about to come: small commits one after the other cost more than one large one.
+No thread of its own: a lone saver commits in its own thread and pays for no hand-over.
 """
 
 from __future__ import annotations
@@ -85,18 +84,17 @@ class Committer:
         self._queue.append(Waiting(append, notify))
 
     def drain(self) -> None:
-        """Commit all that is queued."""
+        """Commit all that is queued, and what tasks are about to queue."""
         while self._queue:
+            self._gather()
             self._leading.acquire()
             self._lead([])
 
     def _lead(self, batch: list[Waiting]) -> None:
         """Commit a batch; the caller has taken the lead, which is given back."""
         try:
-            self._gather(len(batch))
             while len(batch) < _MOST and self._queue:
                 batch.append(self._queue.popleft())
-            self._usual = max(len(batch), self._usual * 7 // 8)
             if batch:
                 self._write_batch(batch)
         finally:
@@ -104,12 +102,17 @@ class Committer:
             for waiting in batch:
                 _tell(waiting)
 
-    def _gather(self, here: int) -> None:
-        """Where many saved together of late, wait for them as long as they keep coming: one commit serves all."""
+    def _gather(self) -> None:
+        """Where many came together of late, wait for them as long as they keep coming.
+
+        Tasks that wait for one commit queue up again one after the other; small commits in between cost more than one
+        large one. Threads do not need it: they queue up while another commits.
+        """
         came = -1
-        while came < len(self._queue) < self._usual - here:
+        while came < len(self._queue) < self._usual:
             came = len(self._queue)
             time.sleep(_TICK)
+        self._usual = max(len(self._queue), self._usual * 7 // 8)
 
     def _pass_on(self) -> None:
         """Wake one who waits, to lead next."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from ..errors import ConflictError, NotFoundError
 from ..refs import quote_agent
+from ..storage.base import Key
 from .engine import Engine
+from .tips import branch_heads
 from .view import Edit, Operation, View, destroyed, inverse
 
 
 def undo(engine: Engine, user: str, seq: int | None) -> Operation:
-    """Append the operation that turns one round: the last that was not undone yet, or the one asked for."""
+    """Append the operation that turns one round: the last that was not undone yet, or the one asked for.
+
+    A branch that has gone on since keeps its place: what was saved on it is not lost from sight.
+    """
     past = engine.operations(user)
     if seq is None:
         target = next((op for op in reversed(past) if op.undoable), None)
@@ -31,8 +36,18 @@ def undo(engine: Engine, user: str, seq: int | None) -> Operation:
                 "collected", f"{len(ranges)} checkpoints of agent {quote_agent(agent)} that operation {target.seq} "
                 "dropped were collected since: they are gone for good",
             )  # fmt: skip
-        return inverse(target.edits)
+        return inverse(edit for edit in target.edits if not _went_on(engine, user, view, edit))
 
     done = engine.operate(user, "undo", f"{target.verb} {target.summary}", decide, undoes=target.seq)
     assert done is not None
     return done
+
+
+def _went_on(engine: Engine, user: str, view: View, edit: Edit) -> bool:
+    """Whether a branch is no longer where the edit put it (or was told to stay where it was)."""
+    verb, agent, *rest = edit
+    if verb != "branch":
+        return False
+    name, old, new = rest
+    heads = branch_heads(engine.newest(Key(user, agent)), view.agent(agent))
+    return bool(old == new or heads.get(name) != new)
