@@ -26,6 +26,10 @@ _WORTH = 512
 _LIMIT = 1 << 28
 _COMPRESSED, _REACHES = 1, 2
 
+_SEALED = (
+    "branch", "parent_link", "digest", "root", "label", "agent_type", "status", "metadata", "alias", "heads", "guard",
+)  # fmt: skip
+
 OPERATION = "operation"
 """The kind of a record in an operation log."""
 
@@ -117,10 +121,10 @@ def open_head(key: Key, seq: int, data: bytes) -> Head:
         parent, kind, time, size = plain
         sealed = data[_FIXED + len(ormsgpack.packb([parent, kind, time, size])) :]
         fields: Any = ormsgpack.unpackb(inflate(sealed, _LIMIT) if data[2] & _COMPRESSED else sealed)
-        more = fields[11] if len(fields) > 11 else {}
+        more, told = (fields[11] if len(fields) > 11 else {}), dict(zip(_SEALED, fields[:11], strict=True))
         link = more.get(EMPTIED) or check(b"".join((bound, data[:4], data[_FIXED:])))
         return Head(
-            key, seq, parent, kind, time, size, *fields[:11],
+            key, seq, parent, kind, time, size, **told,
             link=link, body_check=data[12:20], more=more, reaches=bool(data[2] & _REACHES),
         )  # fmt: skip
     except (ValueError, TypeError, IndexError) as e:

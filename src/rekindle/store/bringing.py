@@ -203,9 +203,10 @@ class Bringing:
             return None
         parsed = parse_id(name)
         key = self._tags.get(parsed[1]) if parsed is not None else None
-        data = self._engine.storage.head(key, parsed[0]) if parsed is not None and key is not None else None
-        if data is not None and id_of(self._engine, open_head(key, parsed[0], data)) == name:
-            return None
+        if parsed is not None and key is not None:
+            data = self._engine.storage.head(key, parsed[0])
+            if data is not None and id_of(self._engine, open_head(key, parsed[0], data)) == name:
+                return None
         return check_name(name, "a checkpoint's id")
 
     # -- what it comes to ------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def _is_new(regex: re.Pattern[str], text: str, before: Any, *, is_key: bool) -> 
     if before is ABSENT or is_key:
         return before is ABSENT
     if not isinstance(before, str) or before == text:
-        return before != text
+        return bool(before != text)
     if len(text) < LONG_TEXT and "\n" not in text:
         return True
     return bool(_matches(regex, text) - _matches(regex, before))
