@@ -40,12 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument(
-        "--only", nargs="+", choices=SUBJECTS, metavar="NAME", help=f"of {', '.join(SUBJECTS)}"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="a tiny dose of everything: shows that it runs, no more"
-    )
+    parser.add_argument("--only", nargs="+", choices=SUBJECTS, metavar="NAME", help=f"of {', '.join(SUBJECTS)}")
+    parser.add_argument("--quick", action="store_true", help="a tiny dose of everything: shows that it runs, no more")
     parser.add_argument(
         "--out", type=Path, help="where the page goes (a whole run: bench/RESULTS.md; else stdout only)"
     )

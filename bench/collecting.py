@@ -85,9 +85,7 @@ def _fill(place: Path, size: int) -> None:
     store = ours.open_store(place)
     for _ in range(saves):
         for agent in range(_AGENTS):
-            store.save(
-                f"agent-{agent}", {"parts": [new.randbytes(payloads.KB) for _ in range(_PART // payloads.KB)]}
-            )
+            store.save(f"agent-{agent}", {"parts": [new.randbytes(payloads.KB) for _ in range(_PART // payloads.KB)]})
     ours.prune_to_last(store, saves // 2)
     store.close()
 

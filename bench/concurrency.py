@@ -47,9 +47,7 @@ def _savers(dose: Dose, place: Path) -> Iterator[Figure]:
     one, bare = p50(rates["one"]), p50(rates["bare"])
     for name in ("threads", "tasks"):
         many = p50(rates[name])
-        state = (
-            f"1 KB of random bytes, new each save; an agent a saver; p50 of {dose.rounds} x {dose.seconds} s"
-        )
+        state = f"1 KB of random bytes, new each save; an agent a saver; p50 of {dose.rounds} x {dose.seconds} s"
         for other, said, reach, target in (
             (one, f"one saver {one:,.0f} saves/s", 5, ">= 5 x"),
             (bare, f"bare executemany + commit in groups of {_GROUP}: {bare:,.0f} rows/s", 1 / 3, ">= 1/3"),

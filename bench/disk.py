@@ -103,6 +103,4 @@ def _figure(goal: Goal, held: int, saver: int | None) -> Figure:
     other = f"SqliteSaver {report.size(saver)}" if saver else "SqliteSaver not installed"
     against = f"{work.new} {report.size(work.new_bytes)}; {other}"
     durability = "both: WAL, synchronous=FULL"
-    return Figure(
-        f"disk: {work.what}", work.state, durability, report.size(held), against, ratio, target, reached
-    )
+    return Figure(f"disk: {work.what}", work.state, durability, report.size(held), against, ratio, target, reached)

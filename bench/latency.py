@@ -30,9 +30,7 @@ def run(dose: Dose, scratch: Path) -> Iterator[Figure]:
 class Chat:
     """A store with one chat of `count` messages, built `step` messages a save, then two."""
 
-    def __init__(
-        self, place: Path, source: Iterator[Message], count: int, *, trusted: bool, step: int = 2
-    ) -> None:
+    def __init__(self, place: Path, source: Iterator[Message], count: int, *, trusted: bool, step: int = 2) -> None:
         self.source = source
         self.trusted = trusted
         self.place = place
@@ -123,9 +121,7 @@ def _growth(dose: Dose, place: Path) -> Iterator[Figure]:
 def _growth_of(kind: str, reach: float, target: str, saves: int, dose: Dose, place: Path) -> Figure:
     small, large = dose.messages, dose.many_messages
     chats = {
-        count: Chat(
-            _sub(place, str(count)), _source("random bytes"), count, trusted=kind == "trusted", step=step
-        )
+        count: Chat(_sub(place, str(count)), _source("random bytes"), count, trusted=kind == "trusted", step=step)
         for count, step in ((small, 2), (large, max(2, large // 500)))
     }
     acts: dict[str, Callable[[], object]] = {str(count): chat.save for count, chat in chats.items()}

@@ -17,9 +17,7 @@ def run(dose: Dose, scratch: Path) -> Iterator[Figure]:
         parts = "messages of 1 KB" if shape == "messages" else "blobs of 1 MB"
         state = f"{dose.state_mb} MB of random bytes in {parts}"
         if not resident.SUPPORTED:
-            yield Figure(
-                "peak resident memory", state, "-", "not measured: no /proc here", "-", "-", "-", None
-            )
+            yield Figure("peak resident memory", state, "-", "not measured: no /proc here", "-", "-", "-", None)
             continue
         with folder(scratch, "memory") as place:
             yield from _figures(shape, state, dose.state_mb * MB, place)

@@ -27,9 +27,7 @@ MB = 1024 * 1024
 State = dict[str, Any]
 Piece = bytes | str
 Message = dict[str, Any]
-Content = Callable[
-    [int], Iterator[Any]
-]  # size of a piece -> pieces without end, or until the text is used up
+Content = Callable[[int], Iterator[Any]]  # size of a piece -> pieces without end, or until the text is used up
 
 _DATA = Path(__file__).parent / "data" / "airline-conversations.jsonl"
 _PRINTABLE = bytes(33 + i % 94 for i in range(256))
@@ -52,9 +50,7 @@ def real_text(size: int) -> Iterator[str]:
     text = _corpus()
     for start in range(0, len(text) - size, size):
         yield text[start : start + size]
-    raise ValueError(
-        f"this Python carries only {len(text)} characters of documentation: ask for a smaller run"
-    )
+    raise ValueError(f"this Python carries only {len(text)} characters of documentation: ask for a smaller run")
 
 
 CONTENTS: Mapping[str, Content] = {

@@ -123,9 +123,7 @@ def _fork(dose: Dose, place: Path) -> Iterator[Figure]:
         "<= 4 x",
         fork <= 4 * least,
     )
-    yield Figure(
-        "fork: growth of the file", state, _SYNCED, report.size(rows), "-", "-", "< 1 KB", rows < 1024
-    )
+    yield Figure("fork: growth of the file", state, _SYNCED, report.size(rows), "-", "-", "< 1 KB", rows < 1024)
 
 
 def _list(dose: Dose, place: Path) -> Figure:

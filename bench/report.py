@@ -77,10 +77,7 @@ def figures_table(figures: Iterable[Figure]) -> str:
     head = ("What", "State and contents", "Durability", "Ours", "Against", "Ratio", "Target", "Reached")
     return table(
         head,
-        (
-            (f.what, f.state, f.durability, f.ours, f.against, f.ratio, f.target, yes_no(f.reached))
-            for f in figures
-        ),
+        ((f.what, f.state, f.durability, f.ours, f.against, f.ratio, f.target, yes_no(f.reached)) for f in figures),
     )
 
 
@@ -107,8 +104,4 @@ def environment() -> str:
             versions.append(f"{package} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
             versions.append(f"{package} not installed")
-    return (
-        f"{platform.system()}, {os.cpu_count()} cores, {memory:.0f} GB of memory. "
-        + ", ".join(versions)
-        + "."
-    )
+    return f"{platform.system()}, {os.cpu_count()} cores, {memory:.0f} GB of memory. " + ", ".join(versions) + "."

@@ -7,8 +7,7 @@ python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 
 if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit(
-        f"{python} is too old: rekindle needs Python 3.11 or later\n"
-        "  -> name a newer one: make PYTHON=python3.12 test"
+        f"{python} is too old: rekindle needs Python 3.11 or later\n  -> name a newer one: make PYTHON=python3.12 test"
     )
 
 missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]

@@ -98,9 +98,7 @@ class Python:
         with self.said.open("w") as said:
             command = [sys.executable, "-c", DRIVER]
             pipe = subprocess.PIPE
-            self.process = subprocess.Popen(
-                command, cwd=folder, env=env, stdin=pipe, stdout=pipe, stderr=said
-            )
+            self.process = subprocess.Popen(command, cwd=folder, env=env, stdin=pipe, stdout=pipe, stderr=said)
 
     def run(self, block: Block) -> None:
         assert self.process.stdin is not None
@@ -232,9 +230,7 @@ def test_three_dots_stand_for_anything_and_the_rest_counts() -> None:
 def test_a_block_that_lies_is_caught(tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"]}
     here = ROOT / "README.md"
-    run_console(
-        Block(here, 1, "console", (), "$ cat <<E\n> one\n> E\none\n$ false\n$ echo $?\n1\n"), tmp_path, env
-    )
+    run_console(Block(here, 1, "console", (), "$ cat <<E\n> one\n> E\none\n$ false\n$ echo $?\n1\n"), tmp_path, env)
     for lie in ("$ echo one\ntwo\n", "$ false\n", "$ exit 3\n$ echo on\non\n"):
         with pytest.raises(AssertionError, match=r"README\.md:1"):
             run_console(Block(here, 1, "console", (), lie), tmp_path, env)

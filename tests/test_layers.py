@@ -74,9 +74,7 @@ def test_imports_point_down_only(path: Path) -> None:
     room = room_of(path)
     assert room in LEVEL, f"{room!r} has no layer yet: give it a place in LINES"
     for used in rooms_used(path) - {room}:
-        assert LEVEL.get(used, -1) < LEVEL[room], (
-            f"{name_of(path)} imports {used!r}, which is not below {room!r}"
-        )
+        assert LEVEL.get(used, -1) < LEVEL[room], f"{name_of(path)} imports {used!r}, which is not below {room!r}"
         assert used in LEVEL, f"{used!r} has no layer yet: give it a place in LINES"
 
 
@@ -86,9 +84,7 @@ def test_a_third_party_library_is_imported_in_one_place() -> None:
         for top in {name[0] for name in imports(path)}:
             if top in DOORS or top not in {*sys.stdlib_module_names, "rekindle"}:
                 users[top].add(name_of(path))
-    assert users.keys() <= DOORS.keys(), (
-        f"no door yet for {sorted(users.keys() - DOORS.keys())}: add it to DOORS"
-    )
+    assert users.keys() <= DOORS.keys(), f"no door yet for {sorted(users.keys() - DOORS.keys())}: add it to DOORS"
     for library, modules in users.items():
         door = DOORS[library]
         if door == ONE:

@@ -39,9 +39,7 @@ def sqlite_saver_delta(folder: Path) -> SaverPeer:
 
 def memory_saver(folder: Path) -> SaverPeer:
     saver = InMemorySaver()
-    return SaverPeer(
-        "LangGraph InMemorySaver", "none: memory", saver, lambda: _memory_bytes(saver), delta=False
-    )
+    return SaverPeer("LangGraph InMemorySaver", "none: memory", saver, lambda: _memory_bytes(saver), delta=False)
 
 
 def memory_saver_delta(folder: Path) -> SaverPeer:
@@ -76,9 +74,7 @@ class _Thread:
 
 
 class SaverPeer:
-    def __init__(
-        self, name: str, durability: str, saver: Saver, bytes_held: Callable[[], int], *, delta: bool
-    ) -> None:
+    def __init__(self, name: str, durability: str, saver: Saver, bytes_held: Callable[[], int], *, delta: bool) -> None:
         self.name = name
         self.durability = durability
         self.saver = saver
@@ -90,9 +86,7 @@ class SaverPeer:
         known = self._threads.get(thread)
         if known is None:
             known = self._threads[thread] = _Thread(empty_checkpoint())
-            self.saver.put(
-                _config(thread), known.checkpoint, {"source": "input", "step": -1, "parents": {}}, {}
-            )
+            self.saver.put(_config(thread), known.checkpoint, {"source": "input", "step": -1, "parents": {}}, {})
         changes = {name: _added(known.seen.get(name), value) for name, value in state.items()}
         changes = {name: change for name, change in changes.items() if change is not None}
         if self._delta:
@@ -120,9 +114,7 @@ class SaverPeer:
         metadata: Any = {"source": "loop", "step": known.step, "parents": {}}
         if self._delta:
             metadata["counters_since_delta_snapshot"] = {name: (n, n) for name, n in known.updates.items()}
-        self.saver.put(
-            _config(thread, parent), known.checkpoint, metadata, {name: versions[name] for name in moved}
-        )
+        self.saver.put(_config(thread, parent), known.checkpoint, metadata, {name: versions[name] for name in moved})
 
     def _values(self, known: _Thread, state: State, moved: list[str]) -> State:
         if not self._delta:
@@ -147,10 +139,7 @@ class SaverPeer:
         history = self.saver.get_delta_channel_history(config=found.config, channels=names)
         for name in names:
             values[name] = _replay(history[name])
-        return {
-            name: value.value if isinstance(value, _DeltaSnapshot) else value
-            for name, value in values.items()
-        }
+        return {name: value.value if isinstance(value, _DeltaSnapshot) else value for name, value in values.items()}
 
     def close(self) -> None:
         if isinstance(self.saver, SqliteSaver):

@@ -19,9 +19,7 @@ class PickleSqlite:
         self._db = sqlite3.connect(folder / "states.db")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute(
-            "CREATE TABLE states (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, state BLOB NOT NULL)"
-        )
+        self._db.execute("CREATE TABLE states (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, state BLOB NOT NULL)")
         self._db.execute("CREATE INDEX by_thread ON states (thread, id)")
 
     def save(self, thread: str, state: State) -> None:

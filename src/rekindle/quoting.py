@@ -42,9 +42,7 @@ def read_quoted(text: str, start: int) -> tuple[str, int]:
             continue
         parts.append(text[at])
         at += 1
-    raise InvalidInputError(
-        "bad-quotes", f"the quote opened at position {start} of {quote(text)} is not closed"
-    )
+    raise InvalidInputError("bad-quotes", f"the quote opened at position {start} of {quote(text)} is not closed")
 
 
 def _escaped(char: str) -> str:

@@ -33,9 +33,7 @@ _BARE = re.compile(r"[\w+/-]+(?:\.[\w+/-]+)*")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NUMBER = re.compile(r"-?\d+")
 _AGO = re.compile(r"\s*(\S+)\s+ago\s*")
-_DURATION = re.compile(
-    r"(?:(\d{1,9})w)?(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII
-)
+_DURATION = re.compile(r"(?:(\d{1,9})w)?(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
 _SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
@@ -116,13 +114,9 @@ def parse_duration(text: str) -> timedelta:
         raise InvalidInputError(
             "bad-duration", f"{quote(text)} is not a duration", hint="write 90s, 10m, 1h30m, 2d or 2w"
         )
-    seconds = sum(
-        int(count) * size for count, size in zip(found.groups(), _SECONDS.values(), strict=True) if count
-    )
+    seconds = sum(int(count) * size for count, size in zip(found.groups(), _SECONDS.values(), strict=True) if count)
     if not 0 < seconds <= 86400 * 365000:
-        raise InvalidInputError(
-            "bad-duration", f"{quote(text)} is too short or too long", hint="up to 365000d"
-        )
+        raise InvalidInputError("bad-duration", f"{quote(text)} is too short or too long", hint="up to 365000d")
     return timedelta(seconds=seconds)
 
 
@@ -185,9 +179,7 @@ def _moment(text: str, written: str) -> TimeAgo | Instant:
     try:
         at = datetime.fromisoformat(written.strip())
     except ValueError as error:
-        raise _bad(
-            text, f"has {quote(written)} where a time belongs (10m ago, 2026-01-02T03:04:05Z)"
-        ) from error
+        raise _bad(text, f"has {quote(written)} where a time belongs (10m ago, 2026-01-02T03:04:05Z)") from error
     if at.utcoffset() is None:
         raise InvalidInputError(
             "time-without-zone",
@@ -215,9 +207,7 @@ def _check_name(text: str, name: str) -> None:
     size = len(name.encode("utf-8", "surrogatepass"))
     control = any(ord(char) < 32 or 127 <= ord(char) < 160 for char in name)
     if not name or size > MAX_AGENT_BYTES or control:
-        raise _bad(
-            text, f"names something that cannot be: 1 to {MAX_AGENT_BYTES} bytes, no control characters"
-        )
+        raise _bad(text, f"names something that cannot be: 1 to {MAX_AGENT_BYTES} bytes, no control characters")
 
 
 def _at_text(at: int | TimeAgo | Instant | str | None) -> str:

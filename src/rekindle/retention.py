@@ -172,9 +172,7 @@ def plan(history: Iterable[Candidate], policy: Policy, *, now: float) -> Plan:
     """Decide about every checkpoint of ONE agent's history. `now` is in unix seconds."""
     ordered = sorted(history, key=lambda c: c.seq)
     if len({c.seq for c in ordered}) < len(ordered):
-        raise InvalidInputError(
-            "history-mixed", "two checkpoints have one seq", hint="plan for one agent at a time"
-        )
+        raise InvalidInputError("history-mixed", "two checkpoints have one seq", hint="plan for one agent at a time")
     ages = _ages(ordered, now)
     decided: dict[int, Decision] = {}
     for kind in dict.fromkeys(c.kind for c in ordered if c.kind in policy.kinds):
@@ -305,9 +303,7 @@ def _check_kinds(policy: Policy) -> None:
         if not re.fullmatch(r"[\w-]+", kind):
             raise _invalid(f"{kind!r} is not a kind", hint="a kind has letters, digits, _ and - only")
         if named.count(kind) > 1:
-            raise _invalid(
-                f"kind {kind} is named twice", hint="keep it, drop it, or give it rules of its own"
-            )
+            raise _invalid(f"kind {kind} is named twice", hint="keep it, drop it, or give it rules of its own")
     for kind, rules in policy.kinds.items():
         if rules.kinds or rules.keep_kinds or rules.drop_kinds:
             raise _invalid(f"the rules of kind {kind} name kinds again", hint="name kinds at the top only")

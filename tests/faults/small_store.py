@@ -80,7 +80,17 @@ def checkpoints(store: Store) -> Ids:
 
 def _facts(found: list[Checkpoint]) -> list[Any]:
     return [
-        (c.id, c.agent_id, c.user_id, c.parent_checkpoint_id, c.timestamp, c.metadata, c.status, c.agent_type, c.facts())
+        (
+            c.id,
+            c.agent_id,
+            c.user_id,
+            c.parent_checkpoint_id,
+            c.timestamp,
+            c.metadata,
+            c.status,
+            c.agent_type,
+            c.facts(),
+        )
         for c in found
     ]
 

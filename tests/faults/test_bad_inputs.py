@@ -408,4 +408,3 @@ def test_a_policy_that_is_none_is_refused(store: Store) -> None:
         with pytest.raises(InvalidInputError) as caught:
             store.prune(text)
         assert caught.value.hint
-

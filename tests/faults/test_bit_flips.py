@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.small_store import USERS, Ids, build, checkpoints, questions
 
 from rekindle import CorruptDataError, Store, open_store
-
-from tests.faults.small_store import USERS, Ids, build, checkpoints, questions
 
 TORTURE = os.environ.get("REKINDLE_TORTURE") == "1"
 SEED = int(os.environ.get("REKINDLE_SEED", "20261118"))

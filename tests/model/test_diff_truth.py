@@ -47,22 +47,15 @@ class Editor:
     def scalar(self) -> object:
         self.count += 1
         n = self.count
-        return self.rng.choice(
-            [n, n + 0.5, f"word {n}", n % 251 * b"x" + b"%d" % n, f"a longer sentence, number {n}"]
-        )
+        return self.rng.choice([n, n + 0.5, f"word {n}", n % 251 * b"x" + b"%d" % n, f"a longer sentence, number {n}"])
 
     def text(self) -> str:
         self.count += 1
-        lines = [
-            f"line {line} of text {self.count}: {self.rng.random()}"
-            for line in range(self.rng.randint(2, 12))
-        ]
+        lines = [f"line {line} of text {self.count}: {self.rng.random()}" for line in range(self.rng.randint(2, 12))]
         return "\n".join(lines)
 
     def state(self, depth: int) -> Any:
-        kind = self.rng.choice(
-            ["dict", "dict", "list", "list", "tuple", "set", "object", "text", "same", "scalar"]
-        )
+        kind = self.rng.choice(["dict", "dict", "list", "list", "tuple", "set", "object", "text", "same", "scalar"])
         if depth == 0 or kind == "scalar":
             return self.scalar()
         if kind == "text":
@@ -100,13 +93,7 @@ class Editor:
     def change(self, old: Any, at: Path) -> Any:
         """Another scalar, or the same in another type."""
         others: list[Any] = [self.scalar(), None, [old], repr(old)]
-        others += (
-            [float(old), complex(old)]
-            if isinstance(old, int)
-            else [old.encode()]
-            if isinstance(old, str)
-            else []
-        )
+        others += [float(old), complex(old)] if isinstance(old, int) else [old.encode()] if isinstance(old, str) else []
         new = self.rng.choice([other for other in others if not same(other, old)])
         self.note(("replace", at))
         return new

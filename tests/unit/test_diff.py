@@ -75,8 +75,7 @@ def said(old: object, new: object) -> list[str]:
     assert same(old, before)
     json.dumps([to_json(change, full=full) for change in changes for full in (False, True)], allow_nan=False)
     return [
-        f"{c.op} {render_path(c.path)}"
-        + (f" from {render_path(c.from_path)}" if c.from_path is not None else "")
+        f"{c.op} {render_path(c.path)}" + (f" from {render_path(c.from_path)}" if c.from_path is not None else "")
         for c in changes
     ]
 
@@ -100,9 +99,7 @@ ONE_OF_EACH = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "index", range(len(ONE_OF_EACH)), ids=lambda i: f"{i}-{type(ONE_OF_EACH[i]).__name__}"
-)
+@pytest.mark.parametrize("index", range(len(ONE_OF_EACH)), ids=lambda i: f"{i}-{type(ONE_OF_EACH[i]).__name__}")
 def test_sameness_is_strict(index: int) -> None:
     value = ONE_OF_EACH[index]
     assert [i for i, other in enumerate(ONE_OF_EACH) if same(value, other)] == [index]
@@ -345,9 +342,7 @@ def test_nothing_a_terminal_would_obey_is_shown() -> None:
     assert all(line.isprintable() for line in render(changes).split("\n"))
     assert str(summary(changes)).isprintable()
     json.dumps([to_json(change) for change in changes]).encode()
-    json.dumps(
-        [to_json(change, full=True) for change in changes], ensure_ascii=False
-    ).encode()  # no lone surrogate
+    json.dumps([to_json(change, full=True) for change in changes], ensure_ascii=False).encode()  # no lone surrogate
 
 
 def test_a_diff_reads_like_this() -> None:

@@ -116,9 +116,7 @@ def test_it_finds_what_reading_every_state_finds(tmp_path: Path) -> None:
         for n in range(1, 151):
             texts = {render(path): text for path, text, key in _texts(store.restore(f"a@{n}"), ()) if not key}
             expected += [
-                (f"a@{n}", path, text)
-                for path, text in texts.items()
-                if "word7 " in text and text != before.get(path)
+                (f"a@{n}", path, text) for path, text in texts.items() if "word7 " in text and text != before.get(path)
             ]
             before = texts
         assert sorted(found(store, "word7 ", "a")) == sorted(expected)

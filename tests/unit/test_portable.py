@@ -60,7 +60,9 @@ def live(store: Store, count: int, agent: str = "a", seed: int = 0) -> None:
         state["table"][f"k{rng.randrange(120)}"] = f"edited {rng.random()}"
         state["numbers"][rng.randrange(300)] += 1
         if n % 4 == 0:
-            state["text"] = state["text"].replace(f"line {n} ", f"line number {n} ").replace(f"line {n}\n", f"new {n}\n")
+            state["text"] = (
+                state["text"].replace(f"line {n} ", f"line number {n} ").replace(f"line {n}\n", f"new {n}\n")
+            )
             state["note"].parts.append(n)
         if n % 7 == 0:
             state["messages"].insert(0, {"role": "system", "content": "first"})
@@ -91,7 +93,16 @@ def everything(store: Store, agent: str = "a") -> list[Any]:
     seqs = {c.id: n for n, c in enumerate(store.list(agent, limit=None)[::-1])}
     return [
         [
-            (c.state, c.kind, c.label, c.metadata, c.branch, c.timestamp, c.size, seqs.get(c.parent_checkpoint_id or ""))
+            (
+                c.state,
+                c.kind,
+                c.label,
+                c.metadata,
+                c.branch,
+                c.timestamp,
+                c.size,
+                seqs.get(c.parent_checkpoint_id or ""),
+            )
             for c in store.list(agent, limit=None)
         ],
         {name: seqs[c.id] for name, c in store.branches(agent).items()},

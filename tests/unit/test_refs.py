@@ -31,9 +31,7 @@ moments = st.builds(Instant, st.datetimes(timezones=zones)) | st.builds(
     TimeAgo, st.integers(1, 10**9).map(lambda seconds: timedelta(seconds=seconds))
 )
 places = st.none() | st.integers(-(10**9), 10**9) | moments | names
-paths = st.lists(st.text() | st.integers(-9, 9), max_size=4).map(
-    lambda steps: state_path.render(tuple(steps))
-)
+paths = st.lists(st.text() | st.integers(-9, 9), max_size=4).map(lambda steps: state_path.render(tuple(steps)))
 refs = st.builds(Ref, names, places, st.none() | paths)
 
 
@@ -164,9 +162,7 @@ def test_durations(text: str, seconds: int) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "10", "m", "1.5h", "30m1h", "1h 30m", "-1h", "0s", "1y", "999999999w", "１m"]
-)
+@pytest.mark.parametrize("text", ["", "10", "m", "1.5h", "30m1h", "1h 30m", "-1h", "0s", "1y", "999999999w", "１m"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_duration(text)

@@ -130,10 +130,7 @@ def test_protected_checkpoints_stay_though_they_exceed_every_limit() -> None:
 
 
 def mixed() -> list[Candidate]:
-    return [
-        checkpoint(seq, age=(12 - seq) * HOUR, kind="routine" if seq % 3 else "manual")
-        for seq in range(1, 13)
-    ]
+    return [checkpoint(seq, age=(12 - seq) * HOUR, kind="routine" if seq % 3 else "manual") for seq in range(1, 13)]
 
 
 def test_a_kind_may_have_rules_of_its_own() -> None:
@@ -260,9 +257,7 @@ def test_a_wrong_mapping_is_refused(data: Any) -> None:
 
 
 def test_a_mapping_may_say_spans_and_sizes_in_words() -> None:
-    assert Policy.from_dict({"max_age": "30d", "max_bytes": "2KiB"}) == Policy.parse(
-        "max-age=30d,max-bytes=2048"
-    )
+    assert Policy.from_dict({"max_age": "30d", "max_bytes": "2KiB"}) == Policy.parse("max-age=30d,max-bytes=2048")
 
 
 @pytest.mark.parametrize(
@@ -339,9 +334,7 @@ def test_every_checkpoint_is_decided_once_with_a_reason_and_no_protected_one_goe
 
 
 @given(HISTORIES, st.integers(1, 50))
-def test_keep_last_keeps_the_newest_by_seq_whatever_the_clock_said(
-    history: list[Candidate], count: int
-) -> None:
+def test_keep_last_keeps_the_newest_by_seq_whatever_the_clock_said(history: list[Candidate], count: int) -> None:
     found = plan(history, Policy(keep_last=count), now=NOW)
     newest = sorted(c.seq for c in history)[-count:]
     protected = [c.seq for c in history if c.protected]
@@ -353,11 +346,7 @@ def test_what_a_plan_keeps_fits_the_limits_or_may_not_go(history: list[Candidate
     keep = [each.candidate for each in plan(history, policy, now=NOW).keep]
     free = [c for c in keep if not c.protected and c.kind not in policy.keep_kinds]
     assert policy.max_count is None or len(keep) <= policy.max_count or not free
-    assert (
-        policy.max_bytes is None
-        or sum(c.size for c in keep) <= policy.max_bytes
-        or not any(c.size for c in free)
-    )
+    assert policy.max_bytes is None or sum(c.size for c in keep) <= policy.max_bytes or not any(c.size for c in free)
 
 
 @given(HISTORIES, policies(), st.randoms())

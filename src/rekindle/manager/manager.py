@@ -15,11 +15,11 @@ from .comparison import CheckpointDiff
 from .doors import AwaitingDoor, BlockingDoor, Door, awaited, blocking
 from .faces import StoreCheckpointStorage
 from .handing import Handed
-from .tree import Tree, trees
 from .keeping import InStore
 from .lines import Lines
 from .listeners import Listeners
 from .storage import CheckpointStorage
+from .tree import Tree, trees
 
 if TYPE_CHECKING:
     from ..store.verify import Report

@@ -124,9 +124,7 @@ class Comparison:
             if not self.same(old, new):
                 self.replace(old, new, at)
             return
-        if not all(
-            isinstance(step, str) or step not in news or self.same(olds[step], news[step]) for step in olds
-        ):
+        if not all(isinstance(step, str) or step not in news or self.same(olds[step], news[step]) for step in olds):
             self.replace(old, new, at)  # keys that are written alike and are not the same
             return
         self.compare_entries(

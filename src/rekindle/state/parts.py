@@ -120,9 +120,7 @@ def _is_open(kind: type) -> bool:
     """Whether all an object of this class holds is in its attributes: nothing of it is written in C."""
     if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
         return kind is types.SimpleNamespace
-    return not any(
-        isinstance(vars(base).get("__new__"), types.BuiltinFunctionType) for base in kind.__mro__[:-1]
-    )
+    return not any(isinstance(vars(base).get("__new__"), types.BuiltinFunctionType) for base in kind.__mro__[:-1])
 
 
 def _struct(value: Any, fields: Mapping[str, Any]) -> Any:
@@ -143,17 +141,13 @@ def _pydantic(value: Any, fields: Mapping[str, Any]) -> Any:
     was, extra, private = _pydantic_fields(value), value.__pydantic_extra__, value.__pydantic_private__
     changed = {name for name, field in fields.items() if name not in was or was[name] is not field}
     private_names = set(private or ()) | set(type(value).__private_attributes__)
-    extra_names = (
-        fields.keys() - type(value).model_fields.keys() - private_names if extra is not None else set()
-    )
+    extra_names = fields.keys() - type(value).model_fields.keys() - private_names if extra is not None else set()
     held = {name: fields[name] for name in fields if name not in private_names and name not in extra_names}
     made = object.__new__(type(value))
     object.__setattr__(made, "__dict__", held)
     object.__setattr__(made, "__pydantic_extra__", _some(fields, extra_names, extra))
     object.__setattr__(made, "__pydantic_private__", _some(fields, private_names, private))
-    object.__setattr__(
-        made, "__pydantic_fields_set__", value.__pydantic_fields_set__ | (changed - private_names)
-    )
+    object.__setattr__(made, "__pydantic_fields_set__", value.__pydantic_fields_set__ | (changed - private_names))
     return made
 
 

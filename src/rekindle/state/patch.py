@@ -67,9 +67,7 @@ def _edit_set(value: Any, changes: list[Change]) -> Any:
     return with_items(value, [*held.values(), *[change.new for change in changes if change.op == "set_add"]])
 
 
-def _edit_dict(
-    value: dict[Any, Any], changes: list[Change], here: list[Change], depth: int
-) -> dict[Any, Any]:
+def _edit_dict(value: dict[Any, Any], changes: list[Change], here: list[Change], depth: int) -> dict[Any, Any]:
     entries = _edit_entries({step_of(key): held for key, held in value.items()}, changes, depth)
     keys: dict[Step, Any] = {step_of(key): key for key in value}
     for change in changes:
@@ -90,9 +88,7 @@ def _edit_entries(entries: dict[Any, Any], changes: list[Change], depth: int) ->
     comes: list[tuple[Step, Any]] = []
     goes: list[Change] = []
     for change in changes:
-        if len(change.path) > depth + 1 or (
-            len(change.path) == depth + 1 and change.op not in _COMES_OR_GOES
-        ):
+        if len(change.path) > depth + 1 or (len(change.path) == depth + 1 and change.op not in _COMES_OR_GOES):
             inside[change.path[depth]].append(change)
         elif len(change.path) == depth + 1:
             if change.op != "remove":

@@ -163,5 +163,3 @@ def require_numpy() -> Any:
             "numpy-missing", "the record holds a numpy value and numpy is not installed", hint="pip install numpy"
         ) from e
     return numpy
-
-

@@ -28,9 +28,7 @@ class Sink(Protocol):
 class Slots:
     """What one save writes. `share` looks up where a large run of this user already lies."""
 
-    def __init__(
-        self, put: Sink, share: Callable[[bytes], Place | None], *, compress: bool
-    ) -> None:
+    def __init__(self, put: Sink, share: Callable[[bytes], Place | None], *, compress: bool) -> None:
         self.put = put
         self.share = share
         self.compress = compress
@@ -183,7 +181,15 @@ class RunWriter:
         return b"".join(elements), [len(e) for e in elements]
 
     def _grown(
-        self, old: Run, slot: bytes, content: bytes, lengths: list[int] | None, count: int, closed: bool, *, spliced: bool
+        self,
+        old: Run,
+        slot: bytes,
+        content: bytes,
+        lengths: list[int] | None,
+        count: int,
+        closed: bool,
+        *,
+        spliced: bool,
     ) -> Run:
         place = self._out.put(slot)
         digest = self._hasher.content(content)
@@ -199,7 +205,11 @@ class RunWriter:
             start += old[front].size
             front += 1
         end, back = len(data), len(old)
-        while back > front and end - old[back - 1].size >= start and self.same(old[back - 1], data[end - old[back - 1].size : end]):
+        while (
+            back > front
+            and end - old[back - 1].size >= start
+            and self.same(old[back - 1], data[end - old[back - 1].size : end])
+        ):
             back -= 1
             end -= old[back].size
         yield from old[:front]

@@ -27,7 +27,10 @@ _COMPRESSION = 3
 SPLICE = 4
 _LEAST_WORTH = 128
 _SIZE_LIMIT = 1 << 31
-_STREAM_OPTIONS: dict[int, int] = {zstd.CompressionParameter.compression_level: 1, zstd.CompressionParameter.window_log: 17}
+_STREAM_OPTIONS: dict[int, int] = {
+    zstd.CompressionParameter.compression_level: 1,
+    zstd.CompressionParameter.window_log: 17,
+}
 
 Splice = tuple[int, int, int]
 """(start, removed, added): replace so many elements from there by so many of the payload's next ones."""

@@ -155,9 +155,7 @@ class _TreeComparison(Comparison):
                 entries[step] = self._read(entries[step])
         self.compare_entries(olds, news, was, at)
 
-    def _entries(
-        self, part: _Part, tokens: Sequence[Any], shared: set[Any]
-    ) -> tuple[dict[Step, Any], list[Any]]:
+    def _entries(self, part: _Part, tokens: Sequence[Any], shared: set[Any]) -> tuple[dict[Step, Any], list[Any]]:
         """Entries by step, but those that are shared; and the order of all."""
         own = [token for token in tokens if _name(token) not in shared]
         read = self._keep(part.entries([token for token in own if isinstance(token, bytes)]))

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-
-from . import codec, cut, slots
+from . import codec, cut
 from .fold import fold
+from .kinds import ANY_KEYS, FAMILY, kind_of, plain_keys, room_left
 from .read import Reader
 from .registry import entry_for
 from .runs import RunWriter, Slots
@@ -23,7 +23,7 @@ from .tree import Child, Hasher, Kind, Node, Run
 ROOT_LEAF = 1280
 """A root up to this size is written whole each time it changes: cheaper than finding out where."""
 
-_DEEPEST = 100
+_DEEPEST = 80
 """So many large containers may lie in each other: their description has to be packed, whole, into one head."""
 
 Element = bytes | Child
@@ -35,9 +35,7 @@ class Writer:
     Up to `memory` bytes of runs found unchanged are remembered: next time they are compared, not hashed.
     """
 
-    def __init__(
-        self, hasher: Hasher, reader: Reader, slots: Slots, *, trusted: bool = False, memory: int = 0
-    ) -> None:
+    def __init__(self, hasher: Hasher, reader: Reader, slots: Slots, *, trusted: bool = False, memory: int = 0) -> None:
         self._hasher = hasher
         self._reader = reader
         self._slots = slots
@@ -100,8 +98,8 @@ class Writer:
 
     def _again(self, value: Any, prior: Node) -> Node | None:
         """The value against what it was; None where it is another kind of thing now."""
-        kind = _kind_of(value, self._tracks)
-        if kind is None or _FAMILY.get(kind, kind) != _FAMILY.get(prior.kind, prior.kind):
+        kind = kind_of(value, self._tracks)
+        if kind is None or FAMILY.get(kind, kind) != FAMILY.get(prior.kind, prior.kind):
             return None
         if kind == Kind.OBJECT:
             entry = entry_for(type(value))
@@ -110,7 +108,7 @@ class Writer:
         return self._write(value, kind, prior)
 
     def _fresh(self, value: Any) -> Node | None:
-        kind = _kind_of(value, self._tracks)
+        kind = kind_of(value, self._tracks)
         return None if kind is None else self._write(value, kind, None)
 
     def _write(self, value: Any, kind: Kind, prior: Node | None) -> Node:
@@ -263,14 +261,12 @@ class Writer:
                 prior = held.node if held is not None else None
             yield self._element(x, prior)
 
-    def _map(
-        self, value: dict[Any, Any], prior: Node | None, changed: frozenset[Any] | None, kind: Kind
-    ) -> Node:
+    def _map(self, value: dict[Any, Any], prior: Node | None, changed: frozenset[Any] | None, kind: Kind) -> Node:
         """`changed`: the only keys whose values can differ, where that is known."""
         old = list(prior.items or []) if prior is not None else []
-        if not _plain_keys(value):
+        if not plain_keys(value):
             kind = Kind.PAIRS if kind == Kind.MAP else Kind.TRACKED_PAIRS
-        if prior is not None and (kind in _ANY_KEYS) != (prior.kind in _ANY_KEYS):
+        if prior is not None and (kind in ANY_KEYS) != (prior.kind in ANY_KEYS):
             prior, old = None, []
         total, n, k, at = sum(item.count for item in old), len(value), 0, 0
         items: list[Run | Child] = []
@@ -294,7 +290,13 @@ class Writer:
         return self._element(value, children.get(packed), packed)
 
     def _again_in_map(
-        self, part: list[tuple[Any, Any]], item: Run | Child, kind: Kind, changed: frozenset[Any] | None, *, aligned: bool
+        self,
+        part: list[tuple[Any, Any]],
+        item: Run | Child,
+        kind: Kind,
+        changed: frozenset[Any] | None,
+        *,
+        aligned: bool,
     ) -> Run | Child | None:
         if isinstance(item, Child):
             key, x = part[0]
@@ -307,7 +309,7 @@ class Writer:
             if isinstance(element, bytes):
                 return None
             return item if element.node is item.node else element
-        if kind in _ANY_KEYS:
+        if kind in ANY_KEYS:
             data = codec.pack([x for pair in part for x in pair], tracks=self._tracks)
             header = codec.header_size(2 * len(part))
         else:
@@ -323,22 +325,19 @@ class Writer:
         return self._runs.edited(item, elements, closed=item.closed)  # type: ignore[arg-type]
 
 
-def _plain_keys(value: dict[Any, Any]) -> bool:
-    if set(map(type, value)) - {str}:
-        return False
-    try:
-        "".join(value).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _closes_by_key(element: bytes, count: int, size: int) -> bool:
-    # the key comes first in an entry; its first bytes decide, so that a changed value moves no cut
-    return cut.closes_map(element[:_KEY_BYTES], count, size)
+    return cut.closes_map(_key_of(element), count, size)
 
 
-_KEY_BYTES = 12
+def _key_of(entry: bytes) -> bytes:
+    """The packed key that an entry begins with: it alone decides where a map is cut, so that a value moves no cut."""
+    first = entry[0]
+    if 0xA0 <= first <= 0xBF:
+        return entry[: 1 + (first & 0x1F)]
+    return entry[: 2 + entry[1]] if first == 0xD9 else entry[:_ODD_KEY]
+
+
+_ODD_KEY = 64
 
 
 def _seek(items: Sequence[Run | Child], total: int, start: int) -> tuple[int, int]:
@@ -348,67 +347,3 @@ def _seek(items: Sequence[Run | Child], total: int, start: int) -> tuple[int, in
         k -= 1
         at -= items[k].count
     return k, at
-
-
-def _kind_of(value: Any, tracks: bool) -> Kind | None:
-    """The kind of node a value of this type makes; None for what is never cut up."""
-    t = type(value)
-    kind = _KINDS.get(t)
-    if kind is not None:
-        return kind if tracks or kind < Kind.TRACKED_LIST else Kind.LIST if kind == Kind.TRACKED_LIST else Kind.MAP
-    return Kind.OBJECT if entry_for(t) is not None else None
-
-
-_ANY_KEYS = frozenset({Kind.PAIRS, Kind.TRACKED_PAIRS})
-_FAMILY = {
-    Kind.PAIRS: Kind.MAP, Kind.TRACKED_MAP: Kind.MAP, Kind.TRACKED_PAIRS: Kind.MAP, Kind.TRACKED_LIST: Kind.LIST,
-}  # fmt: skip
-"""Kinds whose nodes hold the same elements in the same way: one may follow another."""
-
-_KINDS: dict[type, Kind] = {
-    list: Kind.LIST,
-    tuple: Kind.TUPLE,
-    dict: Kind.MAP,
-    str: Kind.STR,
-    bytes: Kind.BYTES,
-    TrackedList: Kind.TRACKED_LIST,
-    TrackedDict: Kind.TRACKED_MAP,
-}
-
-
-def room_left(value: Any, room: int) -> int:
-    """`room` less about what the value takes when encoded; negative as soon as it is too much."""
-    t = type(value)
-    if t is str or t is bytes:
-        return room - len(value)
-    if t is dict or t is TrackedDict:
-        for key, x in value.items():
-            room -= len(key) if type(key) is str else 8
-            if type(x) is str:
-                room -= len(x)
-            else:
-                room = room_left(x, room)
-            if room < 0:
-                break
-        return room
-    if t in _SEQUENCES:
-        room -= len(value)
-        for x in value if room >= 0 else ():
-            if type(x) not in _SMALL:
-                room = room_left(x, room)
-                if room < 0:
-                    break
-        return room
-    if t in _SMALL:
-        return room - 2
-    held = getattr(value, "__dict__", None)
-    if type(held) is dict:
-        return room_left(held, room - 16)
-    if hasattr(value, "nbytes"):
-        return room - int(value.nbytes)
-    entry = entry_for(t)
-    return room_left(entry.dump(value), room - 16) if entry is not None else room - 16
-
-
-_SMALL = frozenset((int, float, bool, type(None)))
-_SEQUENCES = frozenset((list, tuple, TrackedList))

@@ -65,9 +65,7 @@ class SqliteStorage(Database, Storage):
                 return None
             number = row[0]
             if row[1] != _agent_check(number, key):
-                raise CorruptDataError(
-                    "bad-agent", f"the entry of agent {key.agent!r} is damaged", hint=RESCUE
-                )
+                raise CorruptDataError("bad-agent", f"the entry of agent {key.agent!r} is damaged", hint=RESCUE)
             self._numbers[key] = number
         return number
 
@@ -76,9 +74,7 @@ class SqliteStorage(Database, Storage):
         if number is None:
             top = self._db.execute("SELECT max(no) FROM agents").fetchone()[0] or 0
             number = int(top) + 1
-            self._db.execute(
-                "INSERT INTO agents VALUES (?, ?, ?, ?, 0)", (number, *key, _agent_check(number, key))
-            )
+            self._db.execute("INSERT INTO agents VALUES (?, ?, ?, ?, 0)", (number, *key, _agent_check(number, key)))
             self._numbers[key] = number
         return number
 
@@ -89,9 +85,7 @@ class SqliteStorage(Database, Storage):
         rows = self._rows("SELECT no, user, agent, checksum FROM agents ORDER BY no")
         for expected, (number, owner, agent, check) in enumerate(rows, 1):
             if number != expected or check != _agent_check(number, Key(owner, agent)):
-                raise CorruptDataError(
-                    "bad-agent", f"the list of agents is damaged at entry {expected}", hint=RESCUE
-                )
+                raise CorruptDataError("bad-agent", f"the list of agents is damaged at entry {expected}", hint=RESCUE)
             if user is None or owner == user:
                 found.append(Key(owner, agent))
         if newest >> _SEQ_BITS > len(rows):
@@ -166,9 +160,7 @@ class SqliteStorage(Database, Storage):
                     db.execute("DELETE FROM records WHERE key = ?", (key,))
                     db.execute("DELETE FROM aliases WHERE key = ? AND user = ?", (key, user))
                 else:
-                    db.execute(
-                        "UPDATE records SET head = ?, body = ? WHERE key = ?", (edit.head, edit.body, key)
-                    )
+                    db.execute("UPDATE records SET head = ?, body = ? WHERE key = ?", (edit.head, edit.body, key))
             db.executemany("DELETE FROM shared WHERE digest = ?", [(digest,) for digest in forget])
             return True
 
@@ -245,9 +237,7 @@ class SqliteStorage(Database, Storage):
         if number is None:
             return []
         low = number << _SEQ_BITS
-        rows = self._rows(
-            "SELECT digest, key, slot FROM shared WHERE key BETWEEN ? AND ?", (low, low | _SEQ_MASK)
-        )
+        rows = self._rows("SELECT digest, key, slot FROM shared WHERE key BETWEEN ? AND ?", (low, low | _SEQ_MASK))
         whole = [row for row in rows if type(row[1]) is int]
         return [(row[0], row[1] & _SEQ_MASK, row[2]) for row in whole if _inside(row[1] & _SEQ_MASK, spans)]
 

@@ -15,9 +15,7 @@ from ..errors import CorruptDataError, InvalidInputError, RekindleError, Unavail
 
 APPLICATION_ID = 0x72656B69  # "reki"
 _MAGIC = b"SQLite format 3\0"
-RESCUE = (
-    "run `rekindle verify` to see what is whole; restore the file from a copy, or export what can be read"
-)
+RESCUE = "run `rekindle verify` to see what is whole; restore the file from a copy, or export what can be read"
 
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises; where its message would quote damaged text, that text does not decode."""
@@ -26,9 +24,7 @@ Connect = Callable[[str], Any]
 
 
 def connect(path: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        path, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=64
-    )
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=64)
 
 
 class Access:
@@ -56,9 +52,7 @@ class Access:
 
 
 def not_a_store(path: str, why: str) -> InvalidInputError:
-    return InvalidInputError(
-        "not-a-store", f"{path} is not a rekindle store: {why}", hint="name another file"
-    )
+    return InvalidInputError("not-a-store", f"{path} is not a rekindle store: {why}", hint="name another file")
 
 
 class OpenFiles:
@@ -147,19 +141,13 @@ def translated(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Rekindle
     ):
         return CorruptDataError("bad-file", f"{path} is damaged: {error}", hint=RESCUE)
     if code == sqlite3.SQLITE_FULL:
-        return UnavailableError(
-            "disk-full", f"no space left for {path}; nothing was lost", hint="free some space"
-        )
+        return UnavailableError("disk-full", f"no space left for {path}; nothing was lost", hint="free some space")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-        return UnavailableError(
-            "not-writable", f"{path} cannot be written: {error}", hint="check its permissions"
-        )
+        return UnavailableError("not-writable", f"{path} cannot be written: {error}", hint="check its permissions")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return UnavailableError("store-busy", f"{path} is locked by another program", hint="try again")
     if code == sqlite3.SQLITE_IOERR:
-        return UnavailableError(
-            "io-error", f"{path} could not be read or written: {error}", hint="check the disk"
-        )
+        return UnavailableError("io-error", f"{path} could not be read or written: {error}", hint="check the disk")
     if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG) or isinstance(
         error, (sqlite3.OperationalError, sqlite3.DataError, sqlite3.DatabaseError)
     ):

@@ -131,9 +131,7 @@ class Bringing:
             try:
                 records = list(self._records(todo[at:], view, newest.seq + 1 if newest else 1, heads))
                 verb, edits = self._edits(view, newest, heads, whole=len(records) == len(todo))
-                made = self._engine.operate_with(
-                    self._key.user, view, records, verb, self._summary(), edits
-                )
+                made = self._engine.operate_with(self._key.user, view, records, verb, self._summary(), edits)
             except BaseException:
                 self._forget(heads)
                 raise
@@ -150,9 +148,7 @@ class Bringing:
             self._here.pop(seq, None)
         self._incoming.forget()
 
-    def _records(
-        self, numbers: list[int], view: View, first: int, heads: dict[int, Head]
-    ) -> Iterator[Record]:
+    def _records(self, numbers: list[int], view: View, first: int, heads: dict[int, Head]) -> Iterator[Record]:
         size = 0
         for seq, number in enumerate(numbers[:RECORDS_AT_ONCE], first):
             fields, tree = self._entry(number)
@@ -167,9 +163,7 @@ class Bringing:
             if size >= BYTES_AT_ONCE:
                 return
 
-    def _head(
-        self, fields: dict[str, Any], written: Written, seq: int, guard: int, heads: dict[int, Head]
-    ) -> Head:
+    def _head(self, fields: dict[str, Any], written: Written, seq: int, guard: int, heads: dict[int, Head]) -> Head:
         parent = None
         if fields["parent"]:
             parent = heads.get(fields["parent"])
@@ -211,9 +205,7 @@ class Bringing:
 
     # -- what it comes to ------------------------------------------------------------------------------------
 
-    def _edits(
-        self, view: View, newest: Head | None, heads: dict[int, Head], *, whole: bool
-    ) -> tuple[str, list[Edit]]:
+    def _edits(self, view: View, newest: Head | None, heads: dict[int, Head], *, whole: bool) -> tuple[str, list[Edit]]:
         """The operation beside the records, and the places of the branches that are here: the newest record would
         tell them otherwise."""
         agent = self._key.agent

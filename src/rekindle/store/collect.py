@@ -126,9 +126,7 @@ def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed:
         del item
 
 
-def _places(
-    key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]
-) -> Iterator[tuple[Item, list[Place]]]:
+def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) -> Iterator[tuple[Item, list[Place]]]:
     """Every place a state needs; an index met before is not opened again.
 
     Met there, that is: another of the same digest holds the same content, but may name other places for it.

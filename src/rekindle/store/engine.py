@@ -313,7 +313,9 @@ def operation_of(head: Head) -> Operation:
 
 
 def lost(key: Key, seq: int) -> CorruptDataError:
-    what = f"operation {seq} of user {key.user!r}" if key.agent == OPERATIONS else f"record {seq} of agent {key.agent!r}"
+    what = (
+        f"operation {seq} of user {key.user!r}" if key.agent == OPERATIONS else f"record {seq} of agent {key.agent!r}"
+    )
     return CorruptDataError("record-lost", f"{what} is missing and nothing took it out", hint="run `rekindle verify`")
 
 

@@ -25,9 +25,7 @@ Match = tuple[Head, str, str]
 _BATCH = 64
 
 
-def grep(
-    engine: Engine, refs: Resolver, pattern: str, ref: AnyRef | None, limit: int | None
-) -> Iterator[Match]:
+def grep(engine: Engine, refs: Resolver, pattern: str, ref: AnyRef | None, limit: int | None) -> Iterator[Match]:
     """(checkpoint, path, text) for texts and keys that match and are new in that checkpoint, newest first.
 
     In the history of `ref`, or in all checkpoints of all agents. A text is new where its parent's state has none

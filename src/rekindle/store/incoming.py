@@ -115,9 +115,7 @@ class Incoming:
         return (kind, about) == (node.kind, node.about) and self._same_items(kind, items, node.top)
 
     def _same_items(self, kind: Kind, items: list[Any], held: Sequence[Item]) -> bool:
-        return len(items) == len(held) and all(
-            self._same_item(kind, *pair) for pair in zip(items, held, strict=True)
-        )
+        return len(items) == len(held) and all(self._same_item(kind, *pair) for pair in zip(items, held, strict=True))
 
     def _same_item(self, kind: Kind, item: list[Any], held: Item) -> bool:
         if isinstance(held, Child):
@@ -354,5 +352,3 @@ def _check_elements(kind: Kind, content: bytes, count: int) -> None:
 
 def _not_shared(digest: bytes) -> Place | None:
     return None
-
-

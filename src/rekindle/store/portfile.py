@@ -151,7 +151,9 @@ def _check_magic(start: bytes) -> None:
     alike = sum(a == b for a, b in zip(start, MAGIC, strict=False))
     if alike >= 12 or MAGIC.startswith(start):
         raise damaged("its beginning is not that of an export")
-    raise InvalidInputError("not-an-export", "the file is not a rekindle export", hint="make one with `rekindle export`")
+    raise InvalidInputError(
+        "not-an-export", "the file is not a rekindle export", hint="make one with `rekindle export`"
+    )
 
 
 def _entries(data: bytes) -> list[Any]:
@@ -172,6 +174,3 @@ def damaged(why: str) -> CorruptDataError:
     return CorruptDataError(
         "bad-export", f"the file is damaged: {why}", hint="nothing was imported; make or copy it again"
     )
-
-
-

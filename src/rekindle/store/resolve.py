@@ -69,7 +69,9 @@ class Resolver:
             return None
         head = self._present(self.key(found[0]), found[1])
         if head is not None and head.alias != text:
-            raise CorruptDataError("bad-index", f"the index of ids is damaged at {text!r}", hint="run `rekindle verify`")
+            raise CorruptDataError(
+                "bad-index", f"the index of ids is damaged at {text!r}", hint="run `rekindle verify`"
+            )
         return head
 
     def by_alias_scan(self, agent: str, alias: str) -> Head | None:
@@ -118,7 +120,9 @@ class Resolver:
     def _default_head(self, agent: str) -> Head:
         branches = self.branches(agent)
         if not branches:
-            raise NotFoundError("agent-empty", f"agent {agent!r} has no checkpoints (they were pruned)", hint="see undo")
+            raise NotFoundError(
+                "agent-empty", f"agent {agent!r} has no checkpoints (they were pruned)", hint="see undo"
+            )
         return self._engine.head(self.key(agent), branches.get(MAIN) or max(branches.values()))
 
     def _named(self, agent: str, name: str) -> Head | None:

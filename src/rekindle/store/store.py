@@ -230,7 +230,9 @@ class Store:
                     hint=f"list its branches with `rekindle branches {quote_agent(agent_id)}`",
                 )  # fmt: skip
             if branch == MAIN:
-                raise ConflictError("main-stays", "the branch 'main' cannot be deleted", hint="delete the agent instead")
+                raise ConflictError(
+                    "main-stays", "the branch 'main' cannot be deleted", hint="delete the agent instead"
+                )
             return [("branch", agent_id, branch, heads[branch], None)]
 
         self._engine.operate(self.user, "delete-branch", f"{quote_agent(agent_id)} {branch}", decide)
@@ -302,7 +304,9 @@ class Store:
         ends = self._refs.head(good), self._refs.head(bad)
         return self._checkpoint(bisect(self._engine, self._refs, *ends, predicate, opaque=opaque))
 
-    def grep(self, pattern: str, ref: AnyRef | None = None, *, limit: int | None = None) -> Iterator[tuple[Checkpoint, str, str]]:
+    def grep(
+        self, pattern: str, ref: AnyRef | None = None, *, limit: int | None = None
+    ) -> Iterator[tuple[Checkpoint, str, str]]:
         """(checkpoint, path, text) wherever a text new in a checkpoint matches the regular expression, newest first."""
         from .compare import grep
 
@@ -394,5 +398,3 @@ class Store:
         from .portable import import_
 
         return [self._checkpoint(head) for head in import_(self._engine, self._refs, file, agent_id)]
-
-

@@ -330,5 +330,3 @@ def _in_fresh_process(
     run.stdout.close()
     for agent, seq in left:
         yield agent, seq, f"the process that restored it ended with {code}"
-
-
