@@ -30,9 +30,9 @@ def build(url: str) -> None:
         store.save("b", {"document": document, "mine": None}, id="job-2", metadata={"é": 1.5})
         store.fork("b@1", "side")
         store.save("b", {"side": [1, 2]}, branch="side")
-        store.save("c", {"alone": rng.randbytes(2100)})
+        store.save("c", {"told": "told alone", "alone": rng.randbytes(2100)})
         with mock.patch.object(saving, "SPILL", 0):
-            store.save("c", {"spilled": (1, "x" * 1300)})
+            store.save("c", {"spilled": (1, "x" * 40)})
         store.tag("a@4", "v1")
         store.label("c@1", "told later")
         store.prune("keep-last=2", agent_id="a")
@@ -50,21 +50,21 @@ def _told_apart(rng: random.Random) -> AbstractContextManager[Any]:
 def questions(store: Store, ids: Ids) -> Questions:
     """By name, what answers it: asked of the store while it is whole, and again of the damaged one."""
     asked: Questions = {}
-    for user, agents in USERS.items():
+    for user in USERS:
         of = store.for_user(user)
         asked[f"{user}: agents"] = of.agents
         asked[f"{user}: list"] = lambda of=of: _facts(of.list(limit=None))
         asked[f"{user}: operations"] = lambda of=of: [(op.seq, op.verb, op.edits) for op in of.operations()]
-        for agent in agents:
-            asked[f"{user}/{agent}: history"] = lambda of=of, a=agent: _facts(of.history(a))
-            asked[f"{user}/{agent}: branches"] = lambda of=of, a=agent: _named(of.branches(a))
-            asked[f"{user}/{agent}: tags"] = lambda of=of, a=agent: _named(of.tags(a))
     for user, agent, seq, ident in ids:
         of = store.for_user(user)
         asked[f"{user}/{agent}: get {seq}"] = lambda of=of, i=ident: _facts([of.get(i)])
         asked[f"{user}/{agent}: restore {seq}"] = lambda of=of, r=f"{agent}@{seq}": repr(of.restore(r))
+    asked["local/a: history"] = lambda: _facts(store.history("a"))
+    asked["local/a: tags"] = lambda: _named(store.tags("a"))
+    asked["local/b: branches"] = lambda: _named(store.branches("b"))
     asked["local/b: children"] = lambda: _facts(store.children("b@1"))
     asked["local/b: diff"] = lambda: store.diff("b@1", "b@2")
+    asked["local/c: newest"] = lambda: _facts([store.get("c")])
     return asked
 
 

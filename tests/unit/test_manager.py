@@ -605,6 +605,8 @@ def test_a_manager_stands_on_an_open_store_too(tmp_path: Path) -> None:
         manager = CheckpointManager(store)
         saved = manager.save_sync(Bot(user_id="local"))
         assert store.get("bot").id == saved
+        del manager
+        gc.collect()
         assert store.restore(saved)["status"] == "PENDING"
 
 

@@ -29,8 +29,10 @@ class StoreCheckpointStorage(CheckpointStorage):
         self.store = store
         self.everything = Unscoped(store)
         self.awaiting = AwaitingDoor()
-        # a program that forgets to close leaves no connection behind
-        weakref.finalize(self, store.close)
+
+    def _close_at_the_end(self) -> None:
+        """For a store nobody else knows of: a program that forgets to close it leaves no connection behind."""
+        weakref.finalize(self, self.store.close)
 
     async def save(self, checkpoint: Checkpoint) -> str:
         """Keep it under its id. The same once more keeps nothing; another under its id is a ConflictError."""
@@ -148,6 +150,7 @@ class InMemoryCheckpointStorage(CappedCheckpointStorage):
 
     def __init__(self, max_checkpoints: int = 1000) -> None:
         super().__init__(open_store("memory://"), max_checkpoints, per_user=False)
+        self._close_at_the_end()
 
 
 class SQLiteCheckpointStorage(CappedCheckpointStorage):
@@ -157,6 +160,7 @@ class SQLiteCheckpointStorage(CappedCheckpointStorage):
         path = os.fspath(db_path)
         url = "memory://" if path == ":memory:" else f"sqlite:///{os.path.abspath(path)}"
         super().__init__(open_store(url), max_checkpoints_per_user, per_user=True)
+        self._close_at_the_end()
 
 
 class FileCheckpointStorage(StoreCheckpointStorage):
@@ -164,3 +168,4 @@ class FileCheckpointStorage(StoreCheckpointStorage):
 
     def __init__(self, path: str | os.PathLike[str] = "./checkpoints") -> None:
         super().__init__(open_store(f"file://{os.path.abspath(path)}"))
+        self._close_at_the_end()

@@ -69,12 +69,17 @@ def room_left(value: Any, room: int) -> int:
         return room
     if t in _SMALL:
         return room - 2
+    return _room_beside(value, room)
+
+
+def _room_beside(value: Any, room: int) -> int:
+    """The same beside an object, by what it holds."""
     held = getattr(value, "__dict__", None)
     if type(held) is dict:
         return room_left(held, room - 16)
     if hasattr(value, "nbytes"):
         return room - int(value.nbytes)
-    entry = entry_for(t)
+    entry = entry_for(type(value))
     return room_left(entry.dump(value), room - 16) if entry is not None else room - 16
 
 

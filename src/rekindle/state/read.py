@@ -205,7 +205,7 @@ def _joined(found: Sequence[bytes], limit: int) -> bytes:
     """Slots that only append, as one content. The hot path of a restore: no slot is taken apart further than needed."""
     try:
         payloads = [slot[3 + (slot[1] | slot[2] << 8) :] for slot in found]
-        if not any([slot[0] for slot in found]):  # all of them RAW
+        if not any([slot[0] for slot in found]):  # noqa: C419  all of them RAW; a list is faster
             return b"".join(payloads)
         return slots.expand([(slot[0], payload) for slot, payload in zip(found, payloads, strict=True)], limit)
     except IndexError as e:

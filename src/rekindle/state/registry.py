@@ -42,17 +42,38 @@ _by_type: dict[type, Entry] = {}
 _by_name: dict[str, Entry] = {}
 
 
+Upgrades = Upgrade | Mapping[int, Callable[[Any], Any]]
+
+
 @overload
-def register(type_: type[T], /, *, name: str | None = ..., version: int = ..., upgrade: Upgrade | Mapping[int, Callable[[Any], Any]] | None = ..., dump: Callable[[T], Any] | None = ..., load: Callable[[Any], T] | None = ...) -> type[T]: ...  # fmt: skip
+def register(
+    type_: type[T],
+    /,
+    *,
+    name: str | None = ...,
+    version: int = ...,
+    upgrade: Upgrades | None = ...,
+    dump: Callable[[T], Any] | None = ...,
+    load: Callable[[Any], T] | None = ...,
+) -> type[T]: ...
 @overload
-def register(type_: None = None, /, *, name: str | None = ..., version: int = ..., upgrade: Upgrade | Mapping[int, Callable[[Any], Any]] | None = ..., dump: Callable[[Any], Any] | None = ..., load: Callable[[Any], Any] | None = ...) -> Callable[[type[T]], type[T]]: ...  # fmt: skip
+def register(
+    type_: None = None,
+    /,
+    *,
+    name: str | None = ...,
+    version: int = ...,
+    upgrade: Upgrades | None = ...,
+    dump: Callable[[Any], Any] | None = ...,
+    load: Callable[[Any], Any] | None = ...,
+) -> Callable[[type[T]], type[T]]: ...
 def register(
     type_: type[Any] | None = None,
     /,
     *,
     name: str | None = None,
     version: int = 1,
-    upgrade: Upgrade | Mapping[int, Callable[[Any], Any]] | None = None,
+    upgrade: Upgrades | None = None,
     dump: Callable[[Any], Any] | None = None,
     load: Callable[[Any], Any] | None = None,
 ) -> Any:

@@ -137,7 +137,7 @@ class Database:
             raise CorruptDataError("bad-header", f"the header of {self.path} is damaged", hint=RESCUE)
 
     def _schema(self) -> bytes:
-        """What the file says its tables are and where they begin: with another column or root it would read as empty."""
+        """What the file says its tables are and where they begin: with another root it would read as empty."""
         rows = self._db.execute("SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY name").fetchall()
         return checksum(repr(rows).encode())
 

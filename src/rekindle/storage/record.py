@@ -113,7 +113,7 @@ def open_head(key: Key, seq: int, data: bytes) -> Head:
         raise CorruptDataError("bad-record", f"{what} is not what was written", hint="run `rekindle verify`")
     if data[0] > FORMAT or data[1] > CODEC or data[2] > 3 or data[3] != NO_KEY:
         raise UnsupportedError(
-            "newer-format", f"{what} is of format {data[0]}, codec {data[1]}, key {data[3]}; this version reads {FORMAT}",
+            "newer-format", f"{what} is of format {data[0]}, codec {data[1]}, key {data[3]}; this reads {FORMAT}",
             hint="upgrade rekindle; nothing was changed",
         )  # fmt: skip
     try:

@@ -213,7 +213,7 @@ def _drop_packs(engine: Engine, user: str, packs: list[bytes], needed: Needed) -
     packs = [pack_id for pack_id in packs if pack_id not in needed.packs]
     if not packs:
         return
-    for other in {key.user for key in engine.storage.keys()} - {user}:
+    for other in {key.user for key in engine.storage.keys() if key.user != user}:
         # a save of theirs that has sealed one of these packs and is not there yet has to begin again
         engine.operate(other, "collect", "barrier", lambda view: [])
         for key in _agents(engine, other):

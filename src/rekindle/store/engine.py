@@ -297,7 +297,8 @@ class Engine:
             told["snapshot"] = to_state(advance(view, operation))
         parent_link = b"" if seq == 1 else self.head(key, seq - 1).link
         head = Head(
-            key, seq, seq - 1, OPERATION, now, 0, "", parent_link, b"", None, None, "", "", codec.pack(told), None, {}, 0
+            key, seq, seq - 1, OPERATION, now, 0, "", parent_link, b"", None, None, "", "", codec.pack(told), None, {},
+            guard=0,
         )  # fmt: skip
         data, _ = seal(head, b"")
         return Record(key, seq, data, b""), operation

@@ -61,9 +61,11 @@ class Resolver:
         if parsed is not None:
             seq, tag, _ = parsed
             for key in self._engine.storage.keys(self._user):
-                if key.agent and self._engine.tag(key.agent) == tag and (head := self._present(key, seq)) is not None:
-                    if id_of(self._engine, head) == text:
-                        return head
+                if not key.agent or self._engine.tag(key.agent) != tag:
+                    continue
+                head = self._present(key, seq)
+                if head is not None and id_of(self._engine, head) == text:
+                    return head
         found = self._engine.storage.find_alias(self._user, text)
         if found is None:
             return None
@@ -147,9 +149,9 @@ class Resolver:
             return
         for agent in agents:
             tag = self._engine.tag(agent)
-            if tag.startswith(rest[:8]) and (head := self._present(self.key(agent), int(seq))) is not None:
-                if id_of(self._engine, head).startswith(prefix):
-                    yield head
+            head = self._present(self.key(agent), int(seq)) if tag.startswith(rest[:8]) else None
+            if head is not None and id_of(self._engine, head).startswith(prefix):
+                yield head
 
     def history(self, head: Head) -> Iterator[Head]:
         """The record and its ancestors that were not pruned, newest first; a pruned one is stepped over."""

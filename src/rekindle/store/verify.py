@@ -296,7 +296,7 @@ def rebuild(engine: Engine, user: str, wanted: Sequence[tuple[str, int]]) -> Ite
                 revive(replace(checkpoint(engine, head, {}), **value))
         except RekindleError as e:
             yield agent, seq, str(e)
-        except Exception as e:  # a user's own class may raise anything; that is the finding
+        except Exception as e:  # noqa: BLE001  a user's own class may raise anything; that is the finding
             yield agent, seq, f"{type(e).__name__}: {e}"
         else:
             yield agent, seq, None
@@ -311,7 +311,8 @@ def _in_fresh_process(
     run = subprocess.Popen(
         [sys.executable, "-m", "rekindle.store.rebuild"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert run.stdin is not None and run.stdout is not None
+    assert run.stdin is not None
+    assert run.stdout is not None
 
     def feed() -> None:
         try:

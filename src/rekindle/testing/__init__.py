@@ -1,4 +1,4 @@
-"""Kits others can use too: what every storage must do, and a disk that crashes. They need pytest, and apsw for SQLite."""
+"""Kits others can use too: what every storage must do, and a disk that crashes. They need pytest, some also apsw."""
 
 from typing import TYPE_CHECKING, Any
 
