@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from ..errors import InvalidInputError, NotFoundError, UnavailableError
 from ..model import MAIN, Checkpoint, check_kind, check_name
-from ..refs import quote_agent
 from ..retention import Plan, Policy
 from ..state import codec
 from ..state.change import Change
 from ..storage.base import Key
 from ..storage.record import Head
-from . import answers
+from . import answers, names
 from .engine import Engine
 from .listing import Listing
 from .resolve import AnyRef, Resolver
@@ -205,80 +204,27 @@ class Store:
     def fork(self, ref: AnyRef, branch: str) -> Checkpoint:
         """A new branch that begins at a checkpoint. No state is copied or read. Answers the checkpoint."""
         head = self._refs.head(ref)
-        agent, name = head.key.agent, check_name(branch, "a branch")
-
-        def decide(view: Any) -> Edits:
-            if name in self._refs.branches(agent):
-                raise ConflictError(
-                    "branch-exists", f"agent {agent!r} has a branch {name!r}", hint="choose another name, or delete it"
-                )
-            if name in view.agent(agent).tags:
-                raise ConflictError("name-taken", f"agent {agent!r} has a tag {name!r}", hint="choose another name")
-            return [("branch", agent, name, None, head.seq)]
-
-        self._engine.operate(self.user, "fork", f"{quote_agent(agent)}@{head.seq} as {name}", decide)
+        names.fork(self._engine, self._refs, head, branch)
         return self._checkpoint(head)
 
     def delete_branch(self, agent_id: str, branch: str) -> None:
         """The name goes; its checkpoints stay until a prune finds them on no branch. Undoable."""
-
-        def decide(view: Any) -> Edits:
-            heads = self._refs.branches(agent_id)
-            if branch not in heads:
-                raise NotFoundError(
-                    "branch-not-found", f"agent {agent_id!r} has no branch {branch!r}",
-                    hint=f"list its branches with `rekindle branches {quote_agent(agent_id)}`",
-                )  # fmt: skip
-            if branch == MAIN:
-                raise ConflictError(
-                    "main-stays", "the branch 'main' cannot be deleted", hint="delete the agent instead"
-                )
-            return [("branch", agent_id, branch, heads[branch], None)]
-
-        self._engine.operate(self.user, "delete-branch", f"{quote_agent(agent_id)} {branch}", decide)
+        names.delete_branch(self._engine, self._refs, self.user, agent_id, branch)
 
     def tag(self, ref: AnyRef, name: str, *, move: bool = False) -> Checkpoint:
         """A unique name for a checkpoint, which no retention takes away. Undoable."""
         head = self._refs.head(ref)
-        agent = head.key.agent
-        check_name(name, "a tag")
-
-        def decide(view: Any) -> Edits | None:
-            old = view.agent(agent).tags.get(name)
-            if old == head.seq:
-                return None
-            if (old is not None and not move) or name in self._refs.branches(agent):
-                raise ConflictError(
-                    "name-taken", f"agent {agent!r} has {'a tag' if old else 'a branch'} {name!r}",
-                    hint="choose another name, or move the tag (`--move`)",
-                )  # fmt: skip
-            return [("tag", agent, name, old, head.seq)]
-
-        self._engine.operate(self.user, "tag", f"{quote_agent(agent)}@{head.seq} {name}", decide)
+        names.tag(self._engine, self._refs, head, name, move=move)
         return self._checkpoint(head)
 
     def untag(self, agent_id: str, name: str) -> None:
-        def decide(view: Any) -> Edits:
-            old = view.agent(agent_id).tags.get(name)
-            if old is None:
-                raise NotFoundError(
-                    "tag-not-found", f"agent {agent_id!r} has no tag {name!r}",
-                    hint=f"list what it has with `rekindle log {quote_agent(agent_id)}`",
-                )  # fmt: skip
-            return [("tag", agent_id, name, old, None)]
-
-        self._engine.operate(self.user, "untag", f"{quote_agent(agent_id)} {name}", decide)
+        """The tag goes; its checkpoint is as any other then. Undoable."""
+        names.untag(self._engine, self.user, agent_id, name)
 
     def label(self, ref: AnyRef, text: str | None) -> Checkpoint:
         """Free text beside a checkpoint; None takes it off. Undoable."""
         head = self._refs.head(ref)
-        agent = head.key.agent
-
-        def decide(view: Any) -> Edits | None:
-            old = view.agent(agent).labels.get(head.seq, head.label)
-            return None if old == text else [("label", agent, head.seq, old, text)]
-
-        self._engine.operate(self.user, "label", f"{quote_agent(agent)}@{head.seq} {text!r}", decide)
+        names.label(self._engine, head, text)
         return self._checkpoint(head)
 
     # -- comparing ---------------------------------------------------------------------------------------------------
