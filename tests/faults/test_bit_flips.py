@@ -1,6 +1,6 @@
 """One bit of a closed store is another: every answer is the right one or CorruptDataError, and verify sees it.
 
-By default one bit of every byte of a SQLite store (`REKINDLE_SEED` says which), and of every 25th byte of a files
+By default one bit of every byte of a SQLite store (`REKINDLE_SEED` says which), and of every 50th byte of a files
 store, whose documents are each under one checksum; in torture every bit of both. By default 64 neighbours are flipped
 together first: where that changes no answer and no finding of verify, nobody reads those bytes, and they count as
 harmless.
@@ -24,7 +24,7 @@ from rekindle import CorruptDataError, Store, open_store
 TORTURE = os.environ.get("REKINDLE_TORTURE") == "1"
 SEED = int(os.environ.get("REKINDLE_SEED", "20261118"))
 TOGETHER = 64
-EVERY = {"sqlite": 1, "file": 25}
+EVERY = {"sqlite": 1, "file": 50}
 """Of so many bytes one is flipped by default."""
 LONGEST = 10
 """Seconds after which an answer is a hang."""
@@ -166,20 +166,22 @@ def test_a_flipped_bit_is_seen_or_changes_nothing(scheme: str, tmp_path: Path) -
     bad = sweep(store, EVERY[scheme])
     print(f"REKINDLE_SEED={SEED}", dict(store.counts), "of", sum(map(len, store.files.values())), "bytes")
     assert not bad, f"{len(bad)} wrong answers:\n" + "\n".join(bad[:40])
-    assert store.counts["seen"] > 500
+    assert store.counts["seen"] > 300
 
 
 def test_what_is_whole_stays_readable(tmp_path: Path) -> None:
     """Damage in one agent's records takes nothing from the others that do not share with it."""
     for scheme in ("sqlite", "file"):
         store = whole(f"{scheme}:///{tmp_path}/{scheme}", tmp_path)
-        alone = [(path, at) for path, data in store.files.items() for at in occurrences(data, b"told alone")]
-        assert alone
-        for path, at in alone:
-            _, wrong, silent = damage(store, [(path, at, 4)])
-            assert not wrong
-            restores = {name for name in silent if "restore" in name}
-            assert restores == {"local/c: restore 1"}, "more than the damaged checkpoint cannot be restored"
+        hit = False
+        for path, data in store.files.items():
+            for at in occurrences(data, b"told alone"):
+                _, wrong, silent = damage(store, [(path, at, 4)])
+                assert not wrong
+                lost = {name for name in silent if "restore" in name}
+                assert lost <= {"local/c: restore 1"}, "more than the damaged checkpoint cannot be restored"
+                hit = hit or bool(lost)  # SQLite may have an older copy, which nobody reads
+        assert hit
 
 
 def occurrences(data: bytes, text: bytes) -> Iterator[int]:
