@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 LOCK_VENV ?= .venv-lock
+WORKERS ?= 2
 ARGS ?=
 
 PIP = -m pip -qq --disable-pip-version-check --no-input install
@@ -33,7 +34,7 @@ demo: $(READY) ## see it work, in a minute, offline
 	@$(VENV)/bin/python -m rekindle.demo $(ARGS)
 
 test: $(READY) ## run the tests (ARGS="-k fork" picks some)
-	@$(VENV)/bin/python -m pytest -q $(ARGS)
+	@$(VENV)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(READY) ## formatting, lint and types
 	@$(VENV)/bin/ruff format --check .

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from rekindle import ConflictError, NotFoundError, Store, open_store
+from rekindle import Checkpoint, ConflictError, NotFoundError, Store, open_store
 
 TORTURE = os.environ.get("REKINDLE_TORTURE") == "1"
-SECONDS = 60.0 if TORTURE else 2.0
+SECONDS = 60.0 if TORTURE else float(os.environ.get("RACE_SECONDS", "2"))
 SCHEMES = ["sqlite", "file"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="one process at a time there")
@@ -96,7 +96,20 @@ def save_with_shared(url: str, worker: int, seconds: float) -> dict[str, Any]:
             )
             longest = max(longest, time.monotonic() - before)
             made[done.id] = chosen
+            if rng.random() < 0.2:
+                look_back(store, done, [texts[i] for i in chosen])
     return {"made": made, "longest": longest}
+
+
+def look_back(store: Store, done: Checkpoint, docs: list[str]) -> None:
+    """What is read while it is being taken away is right, or it is gone: never half there."""
+    agent = done.agent_id
+    for checkpoint in [*store.list(agent, limit=5), *store.history(agent, limit=5), done]:
+        try:
+            got = store.restore(checkpoint)
+        except NotFoundError:
+            continue
+        assert checkpoint.id != done.id or got["docs"] == docs
 
 
 def prune_and_collect(url: str, seconds: float) -> int:
