@@ -49,6 +49,8 @@ def name_of(value: Any) -> str:
     """A short name for a test with this value."""
     if type(value) is int:
         return f"int of {value.bit_length()} bits"
+    if isinstance(value, (set, frozenset)):
+        return f"{type(value).__name__} of {len(value)}"  # its order is another in every process
     return repr(value)[:40].encode("ascii", "backslashreplace").decode()
 
 

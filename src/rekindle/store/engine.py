@@ -233,7 +233,7 @@ class Engine:
                 break
         for operation in reversed(later):
             view = advance(view, operation)
-        if view.seq != newest:
+        if view.seq < newest:  # beyond it: somebody has added one meanwhile
             raise lost(key, newest)
         return view
 
