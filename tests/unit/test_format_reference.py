@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rekindle.state import codec
 from rekindle.state.tree import Kind
-from rekindle.storage import record, sqlite
+from rekindle.storage import database, record, sqlite_file
 from rekindle.store import view
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
@@ -51,6 +51,6 @@ def test_every_field_of_a_head() -> None:
 
 
 def test_the_numbers_of_this_version() -> None:
-    assert f"0x{sqlite.APPLICATION_ID:08X}" in PAGE
-    assert (record.FORMAT, record.CODEC, record.NO_KEY, sqlite.FORMAT) == (1, 1, 0, 1)
+    assert f"0x{sqlite_file.APPLICATION_ID:08X}" in PAGE
+    assert (record.FORMAT, record.CODEC, record.NO_KEY, database.FORMAT) == (1, 1, 0, 1)
     assert "Format 1." in PAGE
