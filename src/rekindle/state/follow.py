@@ -14,7 +14,7 @@ from typing import Any
 from . import codec
 from .path import ABSENT, Key, Path, find
 from .read import Fetch
-from .recall import LISTS, MAPS, RecallingReader, beyond, chain_start, places_of
+from .recall import LISTS, MAPS, RecallingReader, chain_start, in_order
 from .tree import Hasher, Index, Kind, Place, item_from, node_from
 
 Stored = list[Any]
@@ -188,7 +188,7 @@ class Follower:
                 chains.setdefault((kind, target, chain_start(run)), []).append(run)
         todo: list[tuple[Any, Stored, Stored | None, list[Place]]] = []
         for (kind, target, *_), runs in chains.items():
-            todo += [((kind, target), *step) for step in _in_order(runs)]
+            todo += [((kind, target), *step) for step in in_order(runs)]
         for first in range(0, len(todo), _FETCHED):
             self._read(todo[first : first + _FETCHED])
 
@@ -307,31 +307,6 @@ def _count(node: Stored) -> int:
 
 def _size(node: Stored) -> int:
     return sum(item[2] if len(item) == 5 else item[3] for item in node[2])
-
-
-def _in_order(runs: list[Stored]) -> Iterator[tuple[Stored, Stored | None, list[Place]]]:
-    """(run, the one before it that it is read from, the places to read): the longest that only grew first, cut
-    down to those it was before; then the others, each from the one it was edited from."""
-    grown = sorted((r for r in runs if not r[3] & 2), key=lambda r: -r[1])
-    before: Stored | None = None
-    for run in grown:
-        if before is not None and beyond(before, run) is not None:
-            yield run, before, []
-        else:
-            yield run, None, places_of(run)
-            before = run
-    before = None
-    for run in sorted((r for r in runs if r[3] & 2), key=_pieces):
-        more: list[Place] | None = beyond(run, before) if before is not None else None
-        if more:
-            yield run, before, more
-        else:
-            yield run, None, places_of(run)
-        before = run
-
-
-def _pieces(run: Stored) -> int:
-    return sum(place[1] if type(place[0]) is int else 1 for place in places_of(run))
 
 
 def _aligned(a: list[Stored], b: list[Stored], text: bool) -> Iterator[tuple[list[Stored], list[Stored]]]:

@@ -63,7 +63,7 @@ class Reader:
             return self._unpack(self.contents([_only_run(items)], kind)[0])
         if kind in (Kind.STR, Kind.BYTES):
             data = b"".join(self.contents([r for r in items if isinstance(r, Run)], kind))
-            return data.decode("utf-8", "surrogatepass") if kind == Kind.STR else data
+            return _text(data) if kind == Kind.STR else data
         if kind == Kind.OBJECT:
             data = self._value(_only_child(items).node)
             name, version = node.about or ["", 0]
@@ -167,6 +167,13 @@ class Reader:
         if self._hasher.content(b"".join(elements)) != run.digest:
             raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")
         return elements if known else None
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as e:
+        raise CorruptDataError("bad-encoding", f"a text of a state is not one: {e}") from e
 
 
 def _only_run(items: Sequence[Item]) -> Run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..errors import CorruptDataError
@@ -102,3 +102,28 @@ def beyond(run: Stored, before: Stored) -> list[Place] | None:
     if n == n_before:
         return rest
     return [(first + n_before, n - n_before, slot), *rest] if type(first) is int and n > n_before else None
+
+
+def in_order(runs: list[Stored]) -> Iterator[tuple[Stored, Stored | None, list[Place]]]:
+    """(run, the one before it that it is read from, the places to read): the longest that only grew first, cut
+    down to those it was before; then the others, each from the one it was edited from."""
+    grown = sorted((r for r in runs if not r[3] & 2), key=lambda r: -r[1])
+    before: Stored | None = None
+    for run in grown:
+        if before is not None and beyond(before, run) is not None:
+            yield run, before, []
+        else:
+            yield run, None, places_of(run)
+            before = run
+    before = None
+    for run in sorted((r for r in runs if r[3] & 2), key=_pieces):
+        more: list[Place] | None = beyond(run, before) if before is not None else None
+        if more:
+            yield run, before, more
+        else:
+            yield run, None, places_of(run)
+        before = run
+
+
+def _pieces(run: Stored) -> int:
+    return sum(place[1] if type(place[0]) is int else 1 for place in places_of(run))

@@ -15,8 +15,9 @@ from ..state.slots import pack_body
 from ..storage.base import OPERATIONS, Key, Record
 from ..storage.record import EMPTIED, Head, open_head, seal
 from .answers import id_of
+from .catalog import Catalog
 from .engine import Engine
-from .incoming import Catalog, Incoming, Written
+from .incoming import Incoming, Written
 from .outgoing import HEAD, ORIGIN
 from .portfile import damaged
 from .ranges import Ranges
@@ -27,9 +28,6 @@ from .view import IMPORTING, AgentView, Edit, View
 RECORDS_AT_ONCE = 2000
 BYTES_AT_ONCE = 8 << 20
 _TRIES = 100
-_FIELDS = {
-    "kind": str, "time": int, "branch": str, "agent_type": str, "status": str, "metadata": bytes, "more": dict,
-}  # fmt: skip
 _NAMES_KEPT = 16
 
 
@@ -88,7 +86,7 @@ class Bringing:
             )  # fmt: skip
 
     def _check_same(self, head: Head, number: int) -> None:
-        fields, tree = self._entry(number)
+        _, fields, tree = self._catalog.entry(HEAD, number)
         same = (head.kind, head.time, head.metadata) == (fields["kind"], fields["time"], fields["metadata"])
         if not same or not self._incoming.known(tree, self._engine.root(head)):
             raise ConflictError(
@@ -96,15 +94,6 @@ class Bringing:
                 f"agent {self._key.agent!r} has a checkpoint {fields['id']!r} that is another one than in the file",
                 hint="import it under another name: agent_id=... (--agent NAME)",
             )
-
-    def _entry(self, number: int) -> tuple[dict[str, Any], list[Any]]:
-        entry = self._catalog.entry(HEAD, number)
-        fields = entry[1]
-        if len(entry) != 3 or not all(isinstance(fields.get(name), kind) for name, kind in _FIELDS.items()):
-            raise damaged("a checkpoint in it is not one")
-        if not isinstance(fields.get("label"), (str, type(None))):
-            raise damaged("a label in it is not one")
-        return fields, entry[2]
 
     def _view(self) -> View:
         """The newest view, in which nothing may have happened to what is here."""
@@ -151,7 +140,7 @@ class Bringing:
     def _records(self, numbers: list[int], view: View, first: int, heads: dict[int, Head]) -> Iterator[Record]:
         size = 0
         for seq, number in enumerate(numbers[:RECORDS_AT_ONCE], first):
-            fields, tree = self._entry(number)
+            _, fields, tree = self._catalog.entry(HEAD, number)
             written = self._incoming.write(tree, seq)
             body = pack_body(written.slots)
             head = self._head(fields, written, seq, view.seq, heads)
@@ -234,14 +223,14 @@ class Bringing:
         for name, seq in self._told("tags").items():
             if name not in held.tags and name not in taken:
                 edits.append(("tag", agent, check_name(name, "a tag"), None, seq))
-        closed = [self._here.get(seq) for seq in self._catalog.end.get("closed", ())]
+        closed = [self._here.get(seq) for seq in self._catalog.end["closed"]]
         edits += [("closed", agent, seq, False, True) for seq in closed if seq and seq not in held.closed]
         return edits or None
 
     def _told(self, what: str) -> dict[str, int]:
         """The branches or tags of the file, with the seqs here."""
-        told = self._catalog.end.get(what)
-        if not isinstance(told, dict) or not set(told.values()) <= self._here.keys():
+        told = self._catalog.end[what]
+        if not set(told.values()) <= self._here.keys():
             raise damaged(f"its {what} are not among its checkpoints")
         return {name: self._here[seq] for name, seq in told.items()}
 

@@ -154,6 +154,9 @@ class Engine:
         try:
             return self.reader(head.key, opaque=opaque).value(self.root(head))
         except CorruptDataError as e:
+            key, seq = head.key, head.seq
+            if seq in self.view(key.user, fresh=True).agent(key.agent).gone:  # since its head was read
+                raise NotFoundError("no-record", f"checkpoint {seq} of agent {key.agent!r} was pruned") from e
             if "record" in e.message:
                 raise
             raise CorruptDataError(

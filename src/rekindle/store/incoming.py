@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -16,67 +15,17 @@ from ..state.runs import Slots, with_place
 from ..state.slots import Splice
 from ..state.tree import Child, Hasher, Index, Item, Kind, Node, Place, Run
 from ..storage.base import Key, PackWriter
+from .catalog import Catalog
 from .engine import Engine
-from .outgoing import HEAD, INDEX, PIECE
-from .portfile import PortableFile, damaged
+from .outgoing import INDEX, PIECE
+from .portfile import damaged
 from .saving import SPILL
 
 _TEXTS = frozenset({Kind.STR, Kind.BYTES})
 _CONTENTS = 32
 _STREAMS = 8
 _SMALL = 512
-
-
-class Catalog:
-    """A portable file that has been read once, whole: its checkpoints, and where its pieces and indexes are."""
-
-    def __init__(self, file: PortableFile) -> None:
-        self._file = file
-        self._firsts: dict[str, list[int]] = {PIECE: [], INDEX: [], HEAD: []}
-        self.seqs: list[int] = []
-        """Of the checkpoints, in the order of the file: every parent before its children."""
-        self.ids: dict[int, str] = {}
-        self.parents: dict[int, int] = {}
-        self._seen: set[str] = set()
-        counts = {PIECE: 0, INDEX: 0, HEAD: 0}
-        for _, entries in file.scan():
-            for kind, first in self._firsts.items():
-                first.append(counts[kind])
-            for entry in entries:
-                if entry[0] not in counts:
-                    raise damaged("it holds an entry of no known kind")
-                if entry[0] == HEAD:
-                    self._note(entry)
-                counts[entry[0]] += 1
-        if file.end.get("checkpoints") != len(self.seqs):
-            raise damaged("it does not hold as many checkpoints as it says")
-        self.header, self.end = file.header, file.end
-
-    def _note(self, entry: list[Any]) -> None:
-        fields = entry[1]
-        try:
-            seq, parent, name = int(fields["seq"]), int(fields["parent"]), str(fields["id"])
-        except (KeyError, TypeError, ValueError) as e:
-            raise damaged("a checkpoint in it is not one") from e
-        if (parent and parent not in self.ids) or (self.seqs and seq <= self.seqs[-1]) or name in self._seen:
-            raise damaged("its checkpoints are not in order")
-        self.seqs.append(seq)
-        self._seen.add(name)
-        self.ids[seq], self.parents[seq] = name, parent
-
-    def entry(self, kind: str, number: int) -> Any:
-        """The piece, index or checkpoint of that number."""
-        firsts = self._firsts[kind]
-        if type(number) is not int or number < 0 or not firsts:
-            raise damaged("it names a part that is not in it")
-        block = bisect_right(firsts, number) - 1
-        at = number - firsts[block]
-        for entry in self._file.block(block):
-            if entry[0] == kind:
-                if at == 0:
-                    return entry
-                at -= 1
-        raise damaged("it names a part that is not in it")
+_NOTHING = codec.pack(None)
 
 
 class Incoming:
@@ -111,7 +60,7 @@ class Incoming:
 
     def known(self, stored: list[Any], node: Node) -> bool:
         """Whether a tree of the file is of the same state as one here; if so its parts are not written again."""
-        kind, about, items = _parts(stored, 3)
+        kind, about, items = stored
         return (kind, about) == (node.kind, node.about) and self._same_items(kind, items, node.top)
 
     def _same_items(self, kind: Kind, items: list[Any], held: Sequence[Item]) -> bool:
@@ -136,7 +85,7 @@ class Incoming:
         known = self._indexes.get(number)
         if known is not None:
             return known.digest == held.digest
-        items = _parts(self._catalog.entry(INDEX, number), 3)[2]
+        items = self._catalog.entry(INDEX, number)[2]
         found = self._reader.index_items(held, self._reader.fetch([held.place])[0])
         if not self._same_items(kind, items, found):
             return False
@@ -156,16 +105,13 @@ class Incoming:
         try:
             written.node = self._node(stored, written)
             written.seal()
-        except (TypeError, ValueError, IndexError, RecursionError, OverflowError) as e:
-            written.abort()
-            raise damaged(f"a state in it is not one: {e}") from e
         except BaseException:
             written.abort()
             raise
         return written
 
     def _node(self, stored: list[Any], out: Written) -> Node:
-        kind, about, items = _parts(stored, 3)
+        kind, about, items = stored
         node = Node(Kind(kind), [self._item(kind, item, out) for item in items], None, about)
         if not any(isinstance(item, Index) for item in node.top):
             node.items = list(node.top)  # type: ignore[arg-type]
@@ -174,8 +120,8 @@ class Incoming:
 
     def _item(self, kind: Kind, item: list[Any], out: Written) -> Item:
         if len(item) == 2:
-            if not isinstance(item[0], bytes):
-                raise damaged("a key in it is not one")
+            if kind in MAPS:
+                _check_elements(Kind.PAIRS, item[0] + _NOTHING, 1)
             return Child(item[0], self._node(item[1], out))
         if len(item) == 1:
             return self._index(kind, item[0], out)
@@ -184,9 +130,11 @@ class Incoming:
         run = self._runs.get(last)
         if run is None:
             run = self._run(kind, last, count, size, out, growing=not flags & 1)
+        elif (count, size) != (run.count, run.size):
+            raise damaged("a part of a state in it is of two lengths")
         else:
             out.reused.add((PIECE, last))
-        return Run(run.digest, count, size, run.places, bool(flags & 1), bool(flags & 2))
+        return Run(run.digest, count, size, run.places, bool(flags & 1), run.spliced)
 
     def _index(self, kind: Kind, number: int, out: Written) -> Index:
         index = self._indexes.get(number)
@@ -194,7 +142,7 @@ class Incoming:
         if index is not None:
             out.reused.add((INDEX, number))
         else:
-            _, level, items = _parts(self._catalog.entry(INDEX, number), 3)
+            _, level, items = self._catalog.entry(INDEX, number)
             found = [self._item(kind, item, out) for item in items]
             place = Slots(out.put, _not_shared, compress=self._compress).put_items(found)
             count = sum(item.count for item in found)
@@ -223,7 +171,8 @@ class Incoming:
             growing = growing or before >= 0
             slot = self._slot(number, before, splices, lengths, data, growing=growing)
             places = with_place(places, out.put(slot))
-        run = Run(digest, count, size, places)
+        spliced = (at >= 0 and self._runs[at].spliced) or any(piece[1] is not None for _, piece in missing)
+        run = Run(digest, count, size, places, spliced=spliced)
         if not growing and size >= cut.BIG:
             out.share(digest, places[0])
         self._add(self._runs, last, run)
@@ -256,8 +205,8 @@ class Incoming:
     # -- what the file holds -------------------------------------------------------------------------------
 
     def _piece(self, number: int) -> tuple[int, list[Splice] | None, list[int] | None, bytes]:
-        _, before, flat, lengths, data = _parts(self._catalog.entry(PIECE, number), 5)
-        if type(before) is not int or not -1 <= before < number or not isinstance(data, bytes):
+        _, before, flat, lengths, data = self._catalog.entry(PIECE, number)
+        if before >= number:
             raise damaged("a part of a state in it is not one")
         splices = None
         if flat is not None:
@@ -331,23 +280,20 @@ class Written:
             self._pack = None
 
 
-def _parts(stored: Any, count: int) -> list[Any]:
-    if not isinstance(stored, list) or len(stored) != count:
-        raise damaged("a part of a state in it is not one")
-    return stored
-
-
 def _check_elements(kind: Kind, content: bytes, count: int) -> None:
     """Refuse what no restore could read: better now than then."""
     try:
         if kind in LISTS:
             codec.unpack(codec.array_header(count) + content, opaque=True)
+        elif kind in (Kind.PAIRS, Kind.TRACKED_PAIRS):
+            flat = codec.unpack(codec.array_header(2 * count) + content, opaque=True)
+            dict.fromkeys(flat[::2])
         elif kind in MAPS:
-            codec.unpack(codec.array_header(2 * count) + content, opaque=True)
+            codec.unpack(codec.map_header(count) + content, opaque=True)
         elif kind == Kind.LEAF:
             codec.unpack(content, opaque=True)
-    except CorruptDataError as e:
-        raise damaged(f"a value in it is not one: {e.message}") from e
+    except (CorruptDataError, TypeError) as e:  # TypeError: a key that cannot be one
+        raise damaged(f"a value in it is not one: {e}") from e
 
 
 def _not_shared(digest: bytes) -> Place | None:

@@ -14,8 +14,8 @@ from ..model import check_name
 from ..storage.base import Key
 from ..storage.record import Head
 from .bringing import Bringing
+from .catalog import Catalog
 from .engine import Engine
-from .incoming import Catalog
 from .outgoing import Outgoing
 from .portfile import PortableFile, PortableWriter
 from .resolve import AnyRef, Resolver

@@ -76,7 +76,7 @@ def verify(
     total = sum(newest[0].seq for key in agents if (newest := _newest(engine, key)))
     done = 0
     for key in agents:
-        check = _AgentCheck(engine, key, engine.view(user).agent(key.agent) if view_ok else AgentView(), report)
+        check = _AgentCheck(engine, key, engine.view(user).agent(key.agent) if view_ok else None, report)
         for n in check.run():
             done += n
             if progress is not None:
@@ -124,10 +124,13 @@ def _check_operations(engine: Engine, user: str, report: Report) -> None:
 
 
 class _AgentCheck:
-    def __init__(self, engine: Engine, key: Key, view: AgentView, report: Report) -> None:
+    """`view` None: the operation log cannot be read."""
+
+    def __init__(self, engine: Engine, key: Key, view: AgentView | None, report: Report) -> None:
         self._engine = engine
         self._key = key
-        self._view = view
+        self._view = view or AgentView()
+        self._follows = view is not None
         self._report = report
         self._good: set[tuple[Any, ...]] = set()
         self._links: dict[int, tuple[int, bytes]] = {}
@@ -177,8 +180,14 @@ class _AgentCheck:
         if expected is None or seq == expected:
             return
         missing = Ranges([(seq + 1, expected)]) - self._view.gone
-        if missing:
+        if missing and (missing := missing - self._taken_since()):
             self._say(missing.pairs[-1][1], "record-lost", f"{len(missing)} records are missing that nothing took out")
+
+    def _taken_since(self) -> Ranges:
+        """What a collect beside this has taken out since: that it cannot be read any more is no finding."""
+        if not self._follows:
+            return Ranges()
+        return self._engine.view(self._key.user, fresh=True).agent(self._key.agent).gone - self._view.gone
 
     def _check_bodies(self, opened: Sequence[Head]) -> None:
         if not opened:
@@ -249,6 +258,8 @@ class _AgentCheck:
         self._say(seq, error.code, error.message)
 
     def _say(self, seq: int, code: str, message: str) -> None:
+        if seq in self._taken_since():
+            return
         where = quote_agent(self._key.agent) + (f"@{seq}" if seq else "")
         self._report.problems.append(Problem(where, code, message))
 
