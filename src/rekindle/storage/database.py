@@ -86,7 +86,7 @@ class Database:
         if made:
             self._check_identity()  # before anything is written: it may be somebody else's
         else:
-            db.execute("PRAGMA page_size = 2048")  # one 2 KB save a row: 4 KB pages waste half the file
+            db.execute("PRAGMA page_size = 1024")  # rows of 1 to 2 KB: larger pages waste up to half the file
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA journal_mode = WAL")
         # NORMAL loses acknowledged saves when the power goes
