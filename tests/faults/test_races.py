@@ -91,9 +91,7 @@ def save_with_shared(url: str, worker: int, seconds: float) -> dict[str, Any]:
             agent = f"agent-{rng.randrange(3)}"
             chosen = rng.sample(range(len(texts)), rng.choice((1, 2)))
             before = time.monotonic()
-            done = store.save(
-                agent, {"docs": [texts[i] for i in chosen], "n": rng.random()}, metadata={"docs": chosen}
-            )
+            done = store.save(agent, {"docs": [texts[i] for i in chosen], "n": rng.random()}, metadata={"docs": chosen})
             longest = max(longest, time.monotonic() - before)
             made[done.id] = chosen
             if rng.random() < 0.2:
@@ -133,9 +131,7 @@ def verify_often(url: str, seconds: float) -> list[str]:
 
 def test_collect_beside_savers_takes_nothing_that_is_needed(url: str) -> None:
     savers = [(save_with_shared, (url, n, SECONDS)) for n in range(2)]
-    *saved, rounds, problems = together(
-        *savers, (prune_and_collect, (url, SECONDS)), (verify_often, (url, SECONDS))
-    )
+    *saved, rounds, problems = together(*savers, (prune_and_collect, (url, SECONDS)), (verify_often, (url, SECONDS)))
     assert problems == []
     made = {ident: docs for answer in saved for ident, docs in answer["made"].items()}
     print(

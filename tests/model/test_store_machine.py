@@ -228,7 +228,9 @@ class Machine(RuleBasedStateMachine):
         parent = None
         if on != "head" and held.alive:
             parent = data.draw(st.sampled_from(held.alive))
-        self.saved(agent, size, n, branch=branch, ident=ident, kind=kind, label=label, parent=parent, strict=on == "strict")
+        self.saved(
+            agent, size, n, branch=branch, ident=ident, kind=kind, label=label, parent=parent, strict=on == "strict"
+        )
 
     @rule(agent=st.sampled_from(AGENTS), count=st.integers(1, 9), branch=st.sampled_from([None, None, "side"]))
     def grow(self, agent: str, count: int, branch: str | None) -> None:
@@ -254,7 +256,7 @@ class Machine(RuleBasedStateMachine):
             error = ConflictError
         known = self.model.ids.get(ident) if ident else None
         if error is None and known is not None:
-            if known.agent != agent:
+            if known.agent != agent or known.seq in held.dropped:
                 error = ConflictError
             else:
                 assert seen(call())[:4] == shown(self.model, known)[:4]

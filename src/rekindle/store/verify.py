@@ -25,6 +25,7 @@ from .view import AgentView
 
 Progress = Callable[[int, int], None] | None
 _BATCH = 256
+_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +201,31 @@ class _AgentCheck:
                         check_body(by_seq.pop(seq), body)
                         self._report.bytes += len(body)
                     except CorruptDataError as e:
-                        self._problem(seq, e)
+                        if not self._sound_now(seq):
+                            self._problem(seq, e)
         except RekindleError as e:
             self._problem(opened[0].seq, e)
             return
         for seq in by_seq:
-            self._say(seq, "record-lost", "its body is missing")
+            if not self._sound_now(seq):
+                self._say(seq, "record-lost", "its body is missing")
+
+    def _sound_now(self, seq: int) -> bool:
+        """Whether a record is whole after all, or taken out: a collect may have emptied it between head and body."""
+        if not self._follows or seq not in self._engine.view(self._key.user, fresh=True).agent(self._key.agent).gone:
+            return False
+        storage = self._engine.storage
+        for _ in range(_LOOKS):
+            data, body = storage.head(self._key, seq), dict(storage.bodies(self._key, [(seq, seq)])).get(seq)
+            if data is None:
+                return True
+            try:
+                if body is not None:
+                    check_body(open_head(self._key, seq, data), body)
+                    return True
+            except CorruptDataError:
+                continue  # emptied once more between these two, or really damaged: look again
+        return False
 
     def _check_head(self, head: Head) -> None:
         if head.seq in self._view.gone:
