@@ -187,6 +187,8 @@ class OsDisk(Disk):
         os.mkdir(path)
 
     def sync_dir(self, path: str) -> None:
+        if sys.platform == "win32":
+            return  # a folder cannot be opened there, and NTFS logs its names by itself
         handle = os.open(path or ".", os.O_RDONLY)
         try:
             _flush(handle)
