@@ -22,8 +22,8 @@ from rekindle.state.slots import pack_body, plain_slot, splice_slot
 from rekindle.storage.base import Key, Outcome, Rewrite, Storage
 from rekindle.storage.disk import OsDisk
 from rekindle.storage.files import FilesStorage
+from rekindle.storage.files.readable import document, open_document
 from rekindle.storage.memory import MemoryStorage
-from rekindle.storage.readable import document, open_document
 from rekindle.storage.record import Head, seal
 from rekindle.storage.sqlite import SqliteStorage
 from rekindle.testing.crash import SimDisk, SimFiles, crash_states

@@ -135,6 +135,8 @@ class Model:
             return ConflictError
         turned = []
         for edit in reversed(target.edits):
+            if edit[0] == "branch" and self.of(edit[1]).branches.get(edit[2]) != edit[4]:
+                continue  # it has gone on since, and stays where it is
             if edit[0] in ("drop", "keep"):
                 turned.append(("keep" if edit[0] == "drop" else "drop", edit[1], edit[2]))
             else:

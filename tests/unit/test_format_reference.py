@@ -7,14 +7,16 @@ from pathlib import Path
 
 from rekindle.state import codec
 from rekindle.state.tree import Kind
-from rekindle.storage import database, record, sqlite_file
+from rekindle.storage import record
+from rekindle.storage.sqlite import database
+from rekindle.storage.sqlite import file as sqlite_file
 from rekindle.store import view
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
 
 
 def test_every_column_of_the_schema() -> None:
-    schema = files("rekindle.storage").joinpath("sqlite.sql").read_text(encoding="utf-8")
+    schema = files("rekindle.storage.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
     schema = re.sub(r"--.*", "", schema).replace(" NOT NULL", "")
     for table, columns in re.findall(r"CREATE TABLE (\w+) \((.*?)\)\s*(?:WITHOUT ROWID)?;", schema, re.DOTALL):
         shown = re.search(rf"^{table}\s+\((.*)\)( WITHOUT ROWID)?$", PAGE, re.MULTILINE)

@@ -18,14 +18,14 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from ..errors import CorruptDataError, InvalidInputError, UnavailableError, UnsupportedError
+from ...errors import CorruptDataError, InvalidInputError, UnavailableError, UnsupportedError
+from ..base import OPERATIONS, Append, Key, Outcome, Packs, Rewrite, Storage, Stored
+from ..disk import Disk, OsDisk
+from ..lock import FileLock
+from ..packs import FolderPacks
 from . import audit, layout
-from .base import OPERATIONS, Append, Key, Outcome, Packs, Rewrite, Storage, Stored
-from .disk import Disk, OsDisk
 from .filing import Filing
 from .intents import Intents
-from .lock import FileLock
-from .packs import FolderPacks
 from .readable import damaged, document, open_document, read_head
 from .shelf import Shelf
 

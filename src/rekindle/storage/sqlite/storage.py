@@ -10,16 +10,16 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorruptDataError
-from ..state.tree import check as checksum
-from .base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
+from ...errors import CorruptDataError
+from ...state.tree import check as checksum
+from ..base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
+from ..packs import FolderPacks
 from .database import Database
-from .packs import FolderPacks
-from .sqlite_file import (
+from .file import (
     RESCUE,
     Connect,
 )
-from .sqlite_file import connect as open_file
+from .file import connect as open_file
 
 _SEQ_BITS = 32
 _SEQ_MASK = (1 << _SEQ_BITS) - 1

@@ -6,12 +6,12 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import RekindleError
-from ..state.slots import pack_body
-from ..state.tree import check
+from ...errors import RekindleError
+from ...state.slots import pack_body
+from ...state.tree import check
+from ..base import Key
+from ..disk import Disk
 from . import layout
-from .base import Key
-from .disk import Disk
 from .readable import damaged, open_document, read_slot
 
 Fields = dict[str, Any]

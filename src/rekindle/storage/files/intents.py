@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Sequence
 from contextlib import suppress
 
-from .disk import Disk
+from ..disk import Disk
 from .layout import INTENTS
 from .readable import document, open_document
 

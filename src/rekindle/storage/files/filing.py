@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from contextlib import suppress
 
-from ..errors import CorruptDataError
-from ..state.tree import check
+from ...errors import CorruptDataError
+from ...state.tree import check
+from ..base import Key, Record, Rewrite
 from . import layout
-from .base import Key, Record, Rewrite
 from .intents import Step
 from .readable import document, open_document, show_head, show_slot, slots_of
 from .shelf import Fields, Shelf, groups_of, index_of

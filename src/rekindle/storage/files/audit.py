@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ..errors import RekindleError
+from ...errors import RekindleError
+from ..base import Key
+from ..disk import TEMP_PREFIX
 from . import layout
-from .base import Key
-from .disk import TEMP_PREFIX
 from .shelf import Shelf, groups_of, index_of
 
 _TOP = frozenset({layout.MARKER, layout.LOCK, layout.INTENTS, layout.PACKS, layout.USERS})

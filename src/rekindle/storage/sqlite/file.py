@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorruptDataError, InvalidInputError, RekindleError, UnavailableError
+from ...errors import CorruptDataError, InvalidInputError, RekindleError, UnavailableError
 
 APPLICATION_ID = 0x72656B69  # "reki"
 _MAGIC = b"SQLite format 3\0"

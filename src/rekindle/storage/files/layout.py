@@ -12,7 +12,7 @@ import hashlib
 import posixpath
 import re
 
-from .base import Key
+from ..base import Key
 
 MARKER = "rekindle.json"
 LOCK = "lock"

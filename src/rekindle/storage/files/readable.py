@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import CorruptDataError, RekindleError, UnsupportedError
-from ..state.codec import array_header
-from ..state.plain import packed_of, plain_of
-from ..state.slots import RAW, SPLICE, inflate, pack_body, parse, unpack_body
-from ..state.tree import check
+from ...errors import CorruptDataError, RekindleError, UnsupportedError
+from ...state.codec import array_header
+from ...state.plain import packed_of, plain_of
+from ...state.slots import RAW, SPLICE, inflate, pack_body, parse, unpack_body
+from ...state.tree import check
 
 FORMAT = 1
 _CHECK_LENGTH = 16

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.resources import files
 from typing import Any
 
-from ..errors import CorruptDataError, UnavailableError, UnsupportedError
-from ..state.tree import check as checksum
-from .lock import FileLock
-from .sqlite_file import (
+from ...errors import CorruptDataError, UnavailableError, UnsupportedError
+from ...state.tree import check as checksum
+from ..lock import FileLock
+from .file import (
     APPLICATION_ID,
     DAMAGE,
     OPEN_FILES,
@@ -25,7 +25,7 @@ from .sqlite_file import (
     refuse_strangers,
     translated,
 )
-from .sqlite_file import connect as open_file
+from .file import connect as open_file
 
 FORMAT = 1
 _NOBODY = -1
@@ -103,7 +103,7 @@ class Database:
             raise UnavailableError("no-wal", f"{self.path} cannot have a write-ahead log", hint="use a local disk")
 
     def _create(self) -> None:
-        text = files(__package__).joinpath("sqlite.sql").read_text(encoding="utf-8")
+        text = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
         script = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
         with self._transaction():
             for statement in script.split(";"):

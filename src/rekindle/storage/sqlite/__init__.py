@@ -1,0 +1,5 @@
+"""Records in one SQLite file: the default."""
+
+from .storage import SqliteStorage
+
+__all__ = ["SqliteStorage"]
