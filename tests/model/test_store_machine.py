@@ -177,6 +177,7 @@ class Machine(RuleBasedStateMachine):
         self.folder = tempfile.mkdtemp()
         self.url = "memory://" if self.scheme == "memory" else f"{self.scheme}:///{self.folder}/store"
         self.model = Model()
+        self.collected: set[str] = set()
         self.orders = itertools.count(1)
         self.ticks = itertools.count(1_700_000_000)
         self.storage = open_storage(self.url) if self.scheme == "memory" else None
@@ -263,7 +264,15 @@ class Machine(RuleBasedStateMachine):
             else:
                 assert seen(call())[:4] == shown(self.model, known)[:4]
                 return
-        done = self.said(call, error)
+        if error is None and ident in self.collected:
+            # a collected record that others still name a part of keeps its id: then that is refused
+            try:
+                done = call()
+            except ConflictError as e:
+                assert e.code == "id-deleted"
+                return
+        else:
+            done = self.said(call, error)
         if done is None:
             return
         base = parent.seq if parent else held.branches.get(branch or "main", 0)
@@ -368,6 +377,7 @@ class Machine(RuleBasedStateMachine):
     def collect(self) -> None:
         assert self.store.collect() >= 0
         self.model.collect()
+        self.collected = {r.id for held in self.model.agents.values() for r in held.recs.values() if r.seq in held.gone}
 
     @rule()
     def undo(self) -> None:
@@ -483,9 +493,8 @@ class Machine(RuleBasedStateMachine):
         for held in self.model.agents.values():
             for rec in held.alive:
                 assert store.restore(rec.id) == rec.state
-        assert [(op.verb, op.undoes) for op in store.operations() if op.summary != "barrier"] == [
-            (op.verb, 0) for op in self.model.ops if op.verb != "undo"
-        ] or any(op.verb == "undo" for op in self.model.ops)
+        done = [op.verb for op in store.operations() if op.summary != "barrier"]
+        assert done == [op.verb for op in self.model.ops]
         assert store.verify().problems == []
 
 

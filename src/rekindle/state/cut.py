@@ -27,8 +27,8 @@ def closes_map(key: bytes, count: int, size: int) -> bool:
 
 
 def fold_closes(digest: bytes, count: int) -> bool:
-    """Whether an index ends with the item of this digest: after about three."""
-    return count >= 4 or (count >= 2 and digest[0] & 1 == 0)
+    """Whether an index ends with the item of this digest: after three or four."""
+    return count >= 4 or (count >= 3 and digest[0] & 1 == 0)
 
 
 def chunks(data: bytes) -> Iterator[bytes]:

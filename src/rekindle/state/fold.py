@@ -17,11 +17,13 @@ def fold(
     same: int,
     hasher: Hasher,
     put: Callable[[Sequence[Item]], Place],
+    *,
+    grows: bool = True,
 ) -> tuple[list[Item], list[list[Index]]]:
     """(top, levels) over items of which the first `same` are those that `old` levels were made over.
 
-    An index that stays is reused; a new one is written by `put`. The last item is the one that grows: it stays
-    outside, so that appending rewrites no index.
+    An index that stays is reused; a new one is written by `put`. Where the items are of something that `grows` at its
+    end, the last one stays outside, so that appending rewrites no index; else as little as can be is left in `top`.
     """
     tops: list[list[Item]] = []
     levels: list[list[Index]] = []
@@ -30,13 +32,16 @@ def fold(
         level = len(levels)
         kept, covered = _kept(old[level] if level < len(old) else [], same)
         made = list(kept)
-        end = len(layer) - 1
+        end = len(layer) - grows
         start = at = covered
         while at < end:
             at += 1
             if fold_closes(_digest(layer[at - 1]), at - start):
                 made.append(_index(layer[start:at], level + 1, hasher, put))
                 start = at
+        if not grows and len(layer) - start > 1:
+            made.append(_index(layer[start:], level + 1, hasher, put))
+            start = len(layer)
         tops.append(list(layer[start:]))
         if not made:
             layer = []

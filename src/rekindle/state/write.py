@@ -77,7 +77,10 @@ class Writer:
                 same += 1
             if same == len(items) == len(old) and kind == prior.kind:
                 return prior
-        top, levels = fold(items, prior.levels if prior else [], same, self._hasher, self._slots.put_items)
+        grows = kind not in (Kind.STR, Kind.BYTES)
+        top, levels = fold(
+            items, prior.levels if prior else [], same, self._hasher, self._slots.put_items, grows=grows
+        )
         node = Node(kind, top, items, about, levels)
         self._hasher.seal(node)
         return node
