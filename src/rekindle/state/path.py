@@ -91,10 +91,10 @@ def get(value: Any, path: Path) -> Any:
     for depth, step in enumerate(path):
         found = _child(value, step)
         if found is _UNKNOWN:
-            there = f"{render(path[:depth])} exists" if depth else "the state"
+            there = f"{render(path[:depth])} exists and" if depth else "it"
             raise NotFoundError(
                 "path-not-found",
-                f"the state has no {render(path)}: {there} and is {_described(value)}",
+                f"the state has no {render(path)}: {there} is {_described(value)}",
                 hint=_hint(value, step),
             )
         value = found
