@@ -149,7 +149,7 @@ def test_a_value_is_reached_through_lists_dicts_and_objects(text: str, value: ob
         ("table{True}", "table exists"),
         ("messages.content", "messages exists and is a list of 2"),
         ("messages[0].content.x", "messages[0].content exists and is a str"),
-        ("nothing", "the state and is a dict of 7"),
+        ("nothing", "it is a dict of 7"),
         ("gone.right", "gone exists and is a dict of 1"),
     ],
 )
