@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.errors import InvalidInputError, NotFoundError
-from rekindle.state.path import Key, children_of, get, parse, render
+from rekindle.state.path import Key, children_of, get, parse, render, step_of
 from rekindle.state.registry import Opaque
 
 
@@ -158,6 +158,13 @@ def test_what_is_not_there_is_named_with_the_longest_part_that_is(text: str, mes
         get(STATE, parse(text))
     assert caught.value.code == "path-not-found"
     assert message.split(": ")[-1] in caught.value.message
+
+
+def test_a_complex_key_keeps_the_signs_of_its_zeros() -> None:
+    for key in (complex(-0.0, -0.0), complex(0.0, -0.0), 1j, (complex(-0.0, -0.0), 2)):
+        step = step_of(key)
+        assert parse(render((step,))) == (step,)
+        assert get({key: "here"}, parse(render((step,)))) == "here"
 
 
 def test_an_index_into_a_dict_of_ints_says_how_to_write_the_key() -> None:

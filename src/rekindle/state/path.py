@@ -142,7 +142,12 @@ def _read_key(text: str, at: int) -> tuple[Key, int]:
         return Key(written), end  # not a literal: found by its text
     if type(value) is str or not _is_literal(value):
         raise _bad(text, at)
-    return Key.of(value), end
+    # the repr of a complex number loses signs of zeros when it is read: its text is its name
+    return Key(written) if _has_complex(value) else Key.of(value), end
+
+
+def _has_complex(value: Any) -> bool:
+    return type(value) is complex or (type(value) is tuple and any(map(_has_complex, value)))
 
 
 def _closed(text: str, read: tuple[str, int], bracket: str) -> tuple[str, int]:
