@@ -64,8 +64,8 @@ def run(dose: Dose, scratch: Path) -> Iterator[Figure]:
 def _restore(what: Chat1KB, place: Path) -> Figure:
     chat = Chat(place, what.messages(), what.count, trusted=True, step=what.step)
     chat.close()
-    plain = {"messages": [dict(message) for message in chat.state["messages"]]}
-    encoded = msgpack.encode(plain)
+    encoded = msgpack.encode(chat.state)
+    plain = msgpack.decode(encoded)
     file = place.parent / "encoded"
     file.write_bytes(encoded)
     store = ours.open_store(place)
