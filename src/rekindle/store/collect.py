@@ -8,6 +8,7 @@ operation makes every save that began before look again, and only then bytes go,
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,8 +55,13 @@ def collect(engine: Engine, user: str, progress: Progress) -> int:
         _sweep(engine, user, present, needed, progress)
         _drop_packs(engine, user, packs, needed)
     while engine.storage.shrink():
-        pass
+        _let_others_in()
     return max(0, before - sum(engine.storage.size().values()))
+
+
+def _let_others_in() -> None:
+    """Between two commits: a thread that lets a lock go and takes it at once again leaves the others standing."""
+    time.sleep(0.001)
 
 
 def _agents(engine: Engine, user: str) -> list[Key]:
@@ -170,6 +176,7 @@ def _sweep(engine: Engine, user: str, present: dict[Key, list[int]], needed: Nee
             edits = [e for e in (_edit(key, h, body, newest, needed) for h, body in batch) if e is not None]
             while edits and not engine.storage.sweep(edits, engine.view(user, fresh=True).seq, user):
                 pass
+            _let_others_in()
             done += len(batch)
             if progress is not None:
                 progress(done, total)
