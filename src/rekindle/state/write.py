@@ -78,9 +78,7 @@ class Writer:
             if same == len(items) == len(old) and kind == prior.kind:
                 return prior
         grows = kind not in (Kind.STR, Kind.BYTES)
-        top, levels = fold(
-            items, prior.levels if prior else [], same, self._hasher, self._slots.put_items, grows=grows
-        )
+        top, levels = fold(items, prior.levels if prior else [], same, self._hasher, self._slots.put_items, grows=grows)
         node = Node(kind, top, items, about, levels)
         self._hasher.seal(node)
         return node
