@@ -7,6 +7,7 @@ import gc
 import inspect
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -68,6 +69,12 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreChe
 @pytest.fixture
 def manager(storage: StoreCheckpointStorage) -> CheckpointManager:
     return CheckpointManager(storage=storage)
+
+
+def next_millisecond() -> None:
+    now = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 <= now:
+        pass
 
 
 def run(body: Coroutine[Any, Any, None]) -> None:
@@ -463,6 +470,7 @@ def test_the_memory_cap_is_over_all_users_and_the_sqlite_cap_for_each(tmp_path: 
             ada, eve = Bot(), Bot(user_id="eve")
             for _ in range(9):
                 manager.save_sync(ada)
+            next_millisecond()  # two agents' saves of one millisecond have no order
             for _ in range(3):
                 manager.save_sync(eve)
             assert [len(manager.list_by_user_sync(user)) for user in ("ada", "eve")] == expected
