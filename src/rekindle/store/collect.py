@@ -24,7 +24,7 @@ from .view import Edit, View
 
 Progress = Callable[[int, int], None] | None
 _BATCH_RECORDS = 256
-_BATCH_BYTES = 1 << 20
+_BATCH_BYTES = 4 << 20
 _MOSTLY, _HEAD = 0.75, 300
 """A record whose slots are all needed, and are so much of it, is left as it is unless its head says something."""
 
@@ -61,7 +61,7 @@ def collect(engine: Engine, user: str, progress: Progress) -> int:
 
 def _let_others_in() -> None:
     """Between two commits: a thread that lets a lock go and takes it at once again leaves the others standing."""
-    time.sleep(0.001)
+    time.sleep(0.0002)
 
 
 def _agents(engine: Engine, user: str) -> list[Key]:

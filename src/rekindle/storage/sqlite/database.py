@@ -94,6 +94,7 @@ class Database:
         if sys.platform == "darwin":
             db.execute("PRAGMA fullfsync = 1")
             db.execute("PRAGMA checkpoint_fullfsync = 1")
+        db.execute("PRAGMA secure_delete = FAST")
         db.execute("PRAGMA foreign_keys = OFF")
         if not made:
             self._create()

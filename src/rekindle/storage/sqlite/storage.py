@@ -23,7 +23,7 @@ from .file import connect as open_file
 
 _SEQ_BITS = 32
 _SEQ_MASK = (1 << _SEQ_BITS) - 1
-_SHRINK_PAGES = 512
+_SHRINK_PAGES = 2048
 
 
 class SqliteStorage(Database, Storage):
