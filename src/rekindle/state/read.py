@@ -1,18 +1,17 @@
 """Nodes -> values: fetch what a state names, check every run against its hash, decode.
 
-Neighbouring runs are joined and decoded in one call, so a restore costs little more than decoding the plain bytes.
+Whole runs are decoded in one call each, so a restore costs little more than decoding the plain bytes.
 """
 
 from __future__ import annotations
 
-import gc
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from ..errors import CorruptDataError
 from . import codec, slots
+from .memory import NOTHING, Memory
+from .quiet import quiet_gc
 from .registry import Opaque, build
 from .tracked import tracked
 from .tree import Child, Hasher, Index, Item, Kind, Node, Place, Run, item_from
@@ -21,36 +20,19 @@ Fetch = Callable[[Sequence[Place]], list[list[bytes]]]
 """Places -> for each the slots that lie there. A place nobody holds any more is CorruptDataError."""
 
 _BATCH = 4 << 20
-_gc_lock = threading.Lock()
-_gc_quiet = 0
-_gc_was_on = False
-
-
-@contextmanager
-def quiet_gc() -> Iterator[None]:
-    """Decoding makes many objects and no cycles: the cyclic collector would look through them all for nothing."""
-    global _gc_quiet, _gc_was_on
-    with _gc_lock:
-        if _gc_quiet == 0:
-            _gc_was_on = gc.isenabled()
-            gc.disable()
-        _gc_quiet += 1
-    try:
-        yield
-    finally:
-        with _gc_lock:
-            _gc_quiet -= 1
-            if _gc_quiet == 0 and _gc_was_on:
-                gc.enable()
 
 
 class Reader:
-    """Reads states of one agent. `opaque`: values of unregistered types come as `Opaque` instead of an error."""
+    """Reads states of one agent. `opaque`: values of unregistered types come as `Opaque` instead of an error.
 
-    def __init__(self, fetch: Fetch, hasher: Hasher, *, opaque: bool = False) -> None:
+    What `memory` holds is not read again.
+    """
+
+    def __init__(self, fetch: Fetch, hasher: Hasher, *, opaque: bool = False, memory: Memory = NOTHING) -> None:
         self.fetch = fetch
         self._hasher = hasher
         self._opaque = opaque
+        self._memory = memory
 
     def value(self, node: Node) -> Any:
         with quiet_gc():
@@ -80,13 +62,8 @@ class Reader:
             if isinstance(batch, Child):
                 out.append(self._value(batch.node))
                 continue
-            parts = self.contents(batch, Kind.LIST)
-            count = sum(run.count for run in batch)
-            got = self._unpack(b"".join((codec.array_header(count), *parts)))
-            if out:
-                out.extend(got)
-            else:
-                out = got
+            for run, part in zip(batch, self.contents(batch, Kind.LIST), strict=True):
+                out += self._unpack(codec.array_header(run.count) + part)
         return out
 
     def _map(self, node: Node, items: Sequence[Item]) -> dict[Any, Any]:
@@ -141,17 +118,23 @@ class Reader:
         return items
 
     def contents(self, runs: Sequence[Run], kind: Kind) -> list[bytes]:
-        """The bytes of runs, each checked against its hash."""
-        places = [place for run in runs for place in run.places]
-        fetched = iter(self.fetch(places))
-        out = []
-        for run in runs:
-            found = [slot for _ in run.places for slot in next(fetched)]
-            content = self._spliced(run, found, kind) if run.spliced else _joined(found, run.size)
-            if len(content) != run.size or self._hasher.content(content) != run.digest:
-                raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")
-            out.append(content)
-        return out
+        """The bytes of runs, each checked against its hash when it was read."""
+        known = [self._memory.get(run.digest) for run in runs]
+        wanted = [run for run, content in zip(runs, known, strict=True) if content is None]
+        fetched = iter(self.fetch([place for run in wanted for place in run.places]) if wanted else ())
+        return [
+            self._checked(run, fetched, kind) if content is None else content
+            for run, content in zip(runs, known, strict=True)
+        ]
+
+    def _checked(self, run: Run, fetched: Iterator[list[bytes]], kind: Kind) -> bytes:
+        """The content of a run whose slots come next."""
+        found = [slot for _ in run.places for slot in next(fetched)]
+        content = self._spliced(run, found, kind) if run.spliced else _joined(found, run.size)
+        if len(content) != run.size or self._hasher.content(content) != run.digest:
+            raise CorruptDataError("hash-mismatch", "a part of a state is not what was written")
+        self._memory.put(run.digest, content, len(content))
+        return content
 
     def _spliced(self, run: Run, found: Sequence[bytes], kind: Kind) -> bytes:
         if kind in (Kind.STR, Kind.BYTES):

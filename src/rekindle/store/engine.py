@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import CorruptDataError, NotFoundError, UnavailableError
 from ..model import agent_tag
 from ..state import codec
+from ..state.memory import Memory
 from ..state.read import Fetch, Reader
 from ..state.slots import expand, parse, slots_of
 from ..state.tree import Hasher, Node, Place, check, derive_key, node_from
@@ -27,8 +28,9 @@ from .view import Edit, Operation, View, advance, from_state, to_state
 SNAPSHOT_EVERY = 64
 _TIPS = 256
 _TRIES = 100
-_TAGS = 4096
-_MEMORY, _FEW_TIPS = 4 << 20, 32
+_TAGS, _USERS = 4096, 64
+_TIP_BYTES, _FEW_TIPS = 4 << 20, 32
+_READ_BYTES, _ITEM_BYTES = 8 << 20, 512
 
 Clock = Callable[[], float]
 
@@ -43,6 +45,8 @@ class Engine:
         self._tips: OrderedDict[Key, Tip] = OrderedDict()
         self._lock = threading.Lock()
         self._tags: dict[str, str] = {}
+        self._tagged: dict[str, dict[str, list[str]]] = {}
+        self._recent = Memory(_READ_BYTES)
 
     def now(self) -> int:
         return int(self.clock() * 1000)
@@ -58,13 +62,26 @@ class Engine:
         if tag is None:
             if len(self._tags) > _TAGS:
                 self._tags.clear()
-            tag = self._tags[agent] = agent_tag(check(agent.encode()))
+            tag = self._tags[agent] = _tag_of(agent)
         return tag
 
+    def tagged(self, user: str, tag: str, *, fresh: bool = False) -> list[str]:
+        """The agents whose ids carry that tag, as of the last look; looked up again with `fresh`."""
+        held = self._tagged.get(user)
+        if held is None or fresh:
+            if len(self._tagged) > _USERS:
+                self._tagged.clear()
+            held = {}
+            for key in self.storage.keys(user):
+                if key.agent != OPERATIONS:
+                    held.setdefault(_tag_of(key.agent), []).append(key.agent)
+            self._tagged[user] = held
+        return held.get(tag, [])
+
     @property
-    def memory(self) -> int:
+    def tip_bytes(self) -> int:
         """Bytes of a state that a tip may remember: much for a few agents, nothing for many."""
-        return _MEMORY if len(self._tips) <= _FEW_TIPS else 0
+        return _TIP_BYTES if len(self._tips) <= _FEW_TIPS else 0
 
     def tip(self, key: Key) -> Tip:
         """What this process remembers of where an agent's timeline ends; the least used are forgotten."""
@@ -152,7 +169,7 @@ class Engine:
 
     def state(self, head: Head, *, opaque: bool = False) -> Any:
         try:
-            return self.reader(head.key, opaque=opaque).value(self.root(head))
+            return self._state(head, opaque)
         except CorruptDataError as e:
             key, seq = head.key, head.seq
             if seq in self.view(key.user, fresh=True).agent(key.agent).gone:  # since its head was read
@@ -163,6 +180,13 @@ class Engine:
                 e.code, f"checkpoint {head.seq} of agent {head.key.agent!r}: {e.message}",
                 hint="run `rekindle verify`: it lists what is damaged and what is whole",
             ) from e  # fmt: skip
+
+    def _state(self, head: Head, opaque: bool) -> Any:
+        key, name = head.key, (head.key, head.seq, head.digest)
+        root = self._recent.get(name) or self.root(head)
+        value = Reader(self.fetch(key), self.hasher(key.user), opaque=opaque, memory=self._recent).value(root)
+        self._recent.put(name, root, _ITEM_BYTES * len(root.items or ()))
+        return value
 
     def fetch(self, key: Key) -> Fetch:
         """Slots by place for states of one agent."""
@@ -314,6 +338,10 @@ def operation_of(head: Head) -> Operation:
     told = codec.unpack(head.metadata)
     edits = tuple(tuple(e) for e in told["edits"])
     return Operation(head.seq, head.time, told["verb"], told["summary"], edits, told["undoes"])
+
+
+def _tag_of(agent: str) -> str:
+    return agent_tag(check(agent.encode()))
 
 
 def lost(key: Key, seq: int) -> CorruptDataError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..errors import CorruptDataError, InvalidInputError, NotFoundError
 from ..model import MAIN, Checkpoint, parse_id
@@ -60,12 +60,21 @@ class Resolver:
         parsed = parse_id(text)
         if parsed is not None:
             seq, tag, _ = parsed
-            for key in self._engine.storage.keys(self._user):
-                if not key.agent or self._engine.tag(key.agent) != tag:
-                    continue
-                head = self._present(key, seq)
-                if head is not None and id_of(self._engine, head) == text:
-                    return head
+            found = self._with_id(text, seq, self._engine.tagged(self._user, tag))
+            if found is None:
+                found = self._with_id(text, seq, self._engine.tagged(self._user, tag, fresh=True))
+            if found is not None:
+                return found
+        return self._by_alias(text)
+
+    def _with_id(self, text: str, seq: int, agents: Sequence[str]) -> Head | None:
+        for agent in agents:
+            head = self._present(self.key(agent), seq)
+            if head is not None and id_of(self._engine, head) == text:
+                return head
+        return None
+
+    def _by_alias(self, text: str) -> Head | None:
         found = self._engine.storage.find_alias(self._user, text)
         if found is None:
             return None

@@ -276,7 +276,7 @@ class Saving:
 
         out = Slots(put, share, compress=engine.storage.compresses)
         trusted = self._request.trusted
-        writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=trusted, memory=engine.memory)
+        writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=trusted, memory=engine.tip_bytes)
         node = writer.root(self._request.state, self._prior())
         shared = tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
         return node, slots, shared
