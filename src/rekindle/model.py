@@ -19,6 +19,7 @@ ATTRIBUTES = ("agent_id", "user_id", "status", "collected_fields", "required_fie
 """What a checkpoint shows of an agent by itself, beside its state."""
 
 _LAZY = ("collected_fields", "required_fields", "context_summary", "state")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _ID = re.compile(r"chk_([1-9][0-9]{0,9})-([0-9a-f]{8})([0-9a-f]{8})")
 
 
@@ -157,7 +158,7 @@ def check_name(text: object, what: str) -> str:
     """An id of a user, agent, branch or tag: text up to 512 bytes without control characters."""
     if not isinstance(text, str) or not text:
         raise InvalidInputError("bad-name", f"{what} must be a non-empty text, not {text!r}", hint=_NAMES)
-    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in text):
+    if _CONTROL.search(text):
         raise InvalidInputError("bad-name", f"{what} {text!r} has a control character", hint=_NAMES)
     if len(text.encode()) > MAX_ID_BYTES:
         raise InvalidInputError("bad-name", f"{what} {text[:40]!r}… is longer than {MAX_ID_BYTES} bytes", hint=_NAMES)
