@@ -102,8 +102,10 @@ class Reader:
         wanted = [item for item in todo if isinstance(item, Index) and item.level == top]
         levels[top] = wanted
         fetched = self.fetch([index.place for index in wanted])
+        end = 0
         for index, found in zip(wanted, fetched, strict=True):
             index.items = self.index_items(index, found)
+            index.end = end = end + len(index.items)
         return [x for item in todo for x in (item.items if isinstance(item, Index) and item.level == top else [item])]
 
     def index_items(self, index: Index, found: Sequence[bytes]) -> list[Item]:

@@ -92,6 +92,8 @@ class Index:
     size: int
     place: Place
     items: list[Item] = field(default_factory=list)
+    end: int = 0
+    """How many items there are in its layer up to its own last one; known in a tree that is read or made."""
 
     def stored(self) -> list[Any]:
         return [self.digest, self.level, self.count, self.size, *self.place]
