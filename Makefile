@@ -36,10 +36,11 @@ demo: $(READY) ## see it work, in a minute, offline
 test: $(READY) ## run the tests (ARGS="-k fork" picks some)
 	@$(VENV)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
 
-check: $(READY) ## formatting, lint and types
+check: $(READY) ## formatting, lint, types, layers and docs
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
+	@$(VENV)/bin/python -m pytest -q tests/test_layers.py tests/test_links.py tests/test_docs.py
 
 format: $(READY) ## format, and mend what lint can mend
 	@$(VENV)/bin/ruff check --fix-only --quiet .
@@ -58,8 +59,9 @@ lock: ## write dev/*.txt anew from dev/*.in
 	@$(UV) dev/requirements.in -o dev/requirements.txt
 	@$(UV) --constraints dev/requirements.txt dev/bench.in -o dev/bench.txt
 
-clean: ## remove what the other targets made
+clean: ## remove what the other targets and runs in this folder made
 	@rm -rf .venv .venv-* build dist bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
+	@rm -rf .rekindle checkpoints checkpoints.db checkpoints.db-* memories runtime projects
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(READY): dev/requirements.txt pyproject.toml
