@@ -35,8 +35,13 @@ class Ours:
         return folder_bytes(self._folder)
 
 
+def database(folder: Path) -> Path:
+    """The SQLite file of the store there."""
+    return folder / "store.db"
+
+
 def open_store(folder: Path, *, durability: str = "durable") -> Any:
-    return rekindle.open_store(f"sqlite:///{folder / 'store.db'}", durability=durability)
+    return rekindle.open_store(f"sqlite:///{database(folder)}", durability=durability)
 
 
 def open_async_store(folder: Path) -> Any:

@@ -10,7 +10,7 @@ import sys
 from io import BytesIO
 from typing import Any
 
-from rekindle.store import open_store, saving
+from rekindle.store import filling, open_store
 from rekindle.store.store import Store
 
 KEPT = ("chat", "tool")
@@ -55,7 +55,7 @@ def step(store: Store, rng: random.Random) -> None:
 
 def main(url: str, seed: int, steps: int, durability: str) -> None:
 
-    saving.SPILL = 20_000
+    filling.SPILL = 20_000
     rng = random.Random(seed)
     with open_store(url, durability=durability) as store:
         tell("open")

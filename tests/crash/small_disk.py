@@ -15,7 +15,7 @@ import pytest
 from tests.crash.saver import state_of
 
 from rekindle.errors import UnavailableError
-from rekindle.store import open_store, saving
+from rekindle.store import filling, open_store
 from rekindle.store.store import Store
 
 CANNOT = 77
@@ -90,7 +90,7 @@ def main(folder: str, kind: str, scene: str) -> None:
     except subprocess.SubprocessError as e:
         print(e, getattr(e, "stderr", ""))
         sys.exit(CANNOT)
-    saving.SPILL = 20_000
+    filling.SPILL = 20_000
     SCENES[scene](mount, URLS[kind].format(folder))
 
 

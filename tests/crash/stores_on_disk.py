@@ -17,7 +17,7 @@ from rekindle.storage.disk import TEMP_PREFIX
 from rekindle.storage.files import FilesStorage
 from rekindle.storage.packs import FolderPacks
 from rekindle.storage.sqlite import SqliteStorage
-from rekindle.store import saving
+from rekindle.store import filling
 from rekindle.store.engine import Engine
 from rekindle.store.store import Store
 from rekindle.testing.crash import Image, SimDisk, SimFiles, connect
@@ -26,7 +26,7 @@ from rekindle.testing.crash.vfs import SimConnection
 USER = "ann"
 NOON = 1_700_000_000.0
 SPILL = 3_000
-"""In place of 4 MiB: a save of a few KB streams its rest into a pack."""
+"""In place of 512 KiB: a save of a few KB streams its rest into a pack."""
 
 Open = Callable[[SimDisk], Storage]
 
@@ -80,7 +80,7 @@ def opened(open_it: Open, disk: SimDisk) -> Iterator[Store]:
 def tame(monkeypatch: pytest.MonkeyPatch) -> random.Random:
     """Small packs, and the same secrets in every run: a recording can be made again. Answers what they come from."""
     rng = random.Random(20261118)
-    monkeypatch.setattr(saving, "SPILL", SPILL)
+    monkeypatch.setattr(filling, "SPILL", SPILL)
     monkeypatch.setattr("secrets.token_bytes", rng.randbytes)
     monkeypatch.setattr("secrets.token_hex", lambda n: rng.randbytes(n).hex())
     return rng

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from rekindle import Checkpoint, Store, open_store
-from rekindle.store import saving
+from rekindle.store import filling
 
 Questions = dict[str, Callable[[], Any]]
 Ids = list[tuple[str, str, int, str]]
@@ -31,7 +31,7 @@ def build(url: str) -> None:
         store.fork("b@1", "side")
         store.save("b", {"side": [1, 2]}, branch="side")
         store.save("c", {"told": "told alone", "alone": rng.randbytes(2100)})
-        with mock.patch.object(saving, "SPILL", 0):
+        with mock.patch.object(filling, "SPILL", 0):
             store.save("c", {"spilled": (1, "x" * 40)})
         store.tag("a@4", "v1")
         store.label("c@1", "told later")

@@ -20,7 +20,7 @@ from rekindle import Checkpoint, InvalidInputError, Store, register, tracked
 from rekindle.state.canon import same
 from rekindle.state.tracked import TrackedDict, TrackedList
 from rekindle.storage.memory import MemoryStorage
-from rekindle.store import saving
+from rekindle.store import filling
 from rekindle.store.engine import Engine
 
 DOSE = 100 if os.environ.get("REKINDLE_TORTURE") == "1" else 1
@@ -343,7 +343,7 @@ def test_every_checkpoint_ever_made_comes_back_as_it_was(
     seed = f"{SEED} {mode} {compresses} {dose}"
     print(f"REKINDLE_SEED={SEED} ({seed!r})")
     if dose % 2:
-        monkeypatch.setattr(saving, "SPILL", 20_000)  # what is written beyond that goes into packs
+        monkeypatch.setattr(filling, "SPILL", 20_000)  # what is written beyond that goes into packs
     garden = Garden(seed, mode=mode, compresses=compresses)
     for _ in range(STEPS):
         garden.step()

@@ -15,8 +15,7 @@ from rekindle.state import registry
 from rekindle.state.canon import same
 from rekindle.state.tracked import TrackedList
 from rekindle.storage.memory import MemoryStorage
-from rekindle.store import bringing
-from rekindle.store import saving as saving_module
+from rekindle.store import bringing, filling
 from rekindle.store.engine import Engine
 
 
@@ -229,8 +228,7 @@ def test_what_was_pruned_stays_behind_and_what_it_wrote_comes_along(tmp_path: Pa
 def test_parts_that_lie_with_other_agents_and_in_packs_come_along(
     tmp_path: Path, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving_module, "SPILL", 20_000)
-    monkeypatch.setattr("rekindle.store.incoming.SPILL", 20_000)
+    monkeypatch.setattr(filling, "SPILL", 20_000)
     document = "\n".join(f"line {n} {random.Random(n).random()}" for n in range(4000))
     with opened("sqlite", tmp_path) as source:
         source.save("first", {"document": document})

@@ -142,7 +142,7 @@ class Bringing:
         for seq, number in enumerate(numbers[:RECORDS_AT_ONCE], first):
             _, fields, tree = self._catalog.entry(HEAD, number)
             written = self._incoming.write(tree, seq)
-            body = pack_body(written.slots)
+            body = pack_body(written.filling.slots)
             head = self._head(fields, written, seq, view.seq, heads)
             data, link = seal(head, body, compress=self._engine.storage.compresses)
             heads[fields["seq"]] = replace(head, link=link)
@@ -178,7 +178,7 @@ class Bringing:
         self._names[fields["seq"]] = written.names
         while len(self._names) > _NAMES_KEPT:
             self._names.popitem(last=False)
-        return written.packed or not written.reused <= self._names.get(fields["parent"], set())
+        return written.filling.packed or not written.reused <= self._names.get(fields["parent"], set())
 
     def _alias(self, name: str) -> str | None:
         """The id it had, where no other checkpoint of this user has it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +13,12 @@ from ..state.recall import LISTS, MAPS
 from ..state.runs import Slots, with_place
 from ..state.slots import Splice
 from ..state.tree import Child, Hasher, Index, Item, Kind, Node, Place, Run
-from ..storage.base import Key, PackWriter
+from ..storage.base import Key
 from .catalog import Catalog
 from .engine import Engine
+from .filling import Filling
 from .outgoing import INDEX, PIECE
 from .portfile import damaged
-from .saving import SPILL
 
 _TEXTS = frozenset({Kind.STR, Kind.BYTES})
 _CONTENTS = 32
@@ -101,12 +100,12 @@ class Incoming:
 
     def write(self, stored: list[Any], seq: int) -> Written:
         """The state of a tree of the file as record `seq` is to hold it."""
-        written = Written(self._engine, self._key, seq)
+        written = Written(Filling(self._engine.storage.packs, seq))
         try:
             written.node = self._node(stored, written)
-            written.seal()
+            written.filling.seal()
         except BaseException:
-            written.abort()
+            written.filling.abort()
             raise
         return written
 
@@ -144,7 +143,7 @@ class Incoming:
         else:
             _, level, items = self._catalog.entry(INDEX, number)
             found = [self._item(kind, item, out) for item in items]
-            place = Slots(out.put, _not_shared, compress=self._compress).put_items(found)
+            place = Slots(out.filling.put, _not_shared, compress=self._compress).put_items(found)
             count = sum(item.count for item in found)
             size = sum(item.node.size if isinstance(item, Child) else item.size for item in found)
             index = Index(self._hasher.items(found), level, count, size, place, found)
@@ -170,7 +169,7 @@ class Incoming:
         for number, (before, splices, lengths, data) in reversed(missing):
             growing = growing or before >= 0
             slot = self._slot(number, before, splices, lengths, data, growing=growing)
-            places = with_place(places, out.put(slot))
+            places = with_place(places, out.filling.put(slot))
         spliced = (at >= 0 and self._runs[at].spliced) or any(piece[1] is not None for _, piece in missing)
         run = Run(digest, count, size, places, spliced=spliced)
         if not growing and size >= cut.BIG:
@@ -238,46 +237,19 @@ class Incoming:
 
 
 class Written:
-    """The slots of one record being made; what is too much for a record goes into a pack."""
+    """A record being made of what the file holds."""
 
-    def __init__(self, engine: Engine, key: Key, seq: int) -> None:
-        self._engine = engine
-        self._key = key
-        self._seq = seq
-        self._room = SPILL
-        self._pack: PackWriter | None = None
+    def __init__(self, filling: Filling) -> None:
+        self.filling = filling
         self.node: Node
-        self.slots: list[bytes] = []
         self.shared: list[tuple[bytes, int]] = []
         self.names: set[tuple[str, int]] = set()
         """The runs and indexes of the file that it names, and of these, in `reused`, those written before."""
         self.reused: set[tuple[str, int]] = set()
-        self.packed = False
-
-    def put(self, slot: bytes) -> Place:
-        if self._room > 0:
-            self._room -= len(slot)
-            self.slots.append(slot)
-            return (self._seq, 1, len(self.slots) - 1)
-        if self._pack is None:
-            self.packed = True
-            self._pack_id = secrets.token_bytes(12)
-            self._pack = self._engine.storage.packs.create(self._pack_id)
-        return (self._pack_id, self._pack.append(slot), len(slot))
 
     def share(self, digest: bytes, place: Place) -> None:
         if type(place[0]) is int:
             self.shared.append((digest, place[2]))
-
-    def seal(self) -> None:
-        if self._pack is not None:
-            self._pack.seal()
-            self._pack = None
-
-    def abort(self) -> None:
-        if self._pack is not None:
-            self._pack.abort()
-            self._pack = None
 
 
 def _check_elements(kind: Kind, content: bytes, count: int) -> None:

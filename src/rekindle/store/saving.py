@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +11,12 @@ from ..state.runs import Slots
 from ..state.slots import pack_body
 from ..state.tree import Node, Place
 from ..state.write import Writer
-from ..storage.base import Append, Key, Outcome, PackWriter, Record
+from ..storage.base import Append, Key, Outcome, Record
 from ..storage.record import Head, seal
 from .engine import Engine
+from .filling import Filling
 from .tips import Mark, Tip, unknown_heads
 from .view import AgentView
-
-SPILL = 4 << 20
-"""A save that writes more than this streams the rest into a pack: memory stays bounded, records stay small."""
 
 
 @dataclass(slots=True)
@@ -78,7 +75,7 @@ class Saving:
         self._engine = engine
         self._request = request
         self._tip = engine.tip(request.key)
-        self._pack: PackWriter | None = None
+        self._filling: Filling | None = None
 
     @property
     def tip(self) -> Tip:
@@ -123,7 +120,7 @@ class Saving:
         try:
             return self._begin()
         except BaseException:
-            self._abort_pack()
+            self._take_back()
             self.fail()
             raise
 
@@ -140,10 +137,10 @@ class Saving:
         self._base, self._branch, self._from = self._place(held)
         self._mark = self._parent_mark(held)
         self._seq = tip.newest + 1
-        self._node, slots, shared = self._write()
-        if self._pack is not None:
-            self._pack.seal()
-        body = pack_body(slots)
+        filling = self._filling = Filling(engine.storage.packs, self._seq)
+        self._node, shared = self._write(filling)
+        filling.seal()
+        body = pack_body(filling.slots)
         self._head = self._make_head(held, view.seq)
         data, link = seal(self._head, body)
         object.__setattr__(self._head, "link", link)
@@ -162,7 +159,7 @@ class Saving:
                 self._request.line.seq, self._request.line.branch = self._seq, self._branch
             tip.lock.release()
             return Saved(self._head, self._mark, self._from)
-        self._abort_pack()
+        self._take_back()
         self.fail()
         if outcome is Outcome.KNOWN:
             return self._known_already()
@@ -178,10 +175,9 @@ class Saving:
         self._tip.trees.clear()
         self._tip.lock.release()
 
-    def _abort_pack(self) -> None:
-        if self._pack is not None:
-            self._pack.abort()
-            self._pack = None
+    def _take_back(self) -> None:
+        if self._filling is not None:
+            self._filling.abort()
 
     def _known_already(self) -> Saved:
         key, alias = self._request.key, self._request.alias
@@ -249,19 +245,10 @@ class Saving:
 
     # -- what it writes ----------------------------------------------------------------------------------------------
 
-    def _write(self) -> tuple[Node, list[bytes], tuple[tuple[bytes, int], ...]]:
+    def _write(self, filling: Filling) -> tuple[Node, tuple[tuple[bytes, int], ...]]:
+        """The state's node, and the digests of slots that others may share; what is new goes into `filling`."""
         engine, key = self._engine, self._request.key
-        slots: list[bytes] = []
-        room = SPILL
         self._reaches = self._hint() != self._base
-
-        def put(slot: bytes) -> Place:
-            nonlocal room
-            if room > 0:
-                room -= len(slot)
-                slots.append(slot)
-                return (self._seq, 1, len(slots) - 1)
-            return self._spill(slot)
 
         def share(digest: bytes) -> Place | None:
             found = engine.storage.find_shared(key.user, digest)
@@ -274,12 +261,12 @@ class Saving:
             self._reaches = True
             return place
 
-        out = Slots(put, share, compress=engine.storage.compresses)
+        out = Slots(filling.put, share, compress=engine.storage.compresses)
         trusted = self._request.trusted
         writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=trusted, memory=engine.tip_bytes)
         node = writer.root(self._request.state, self._prior())
-        shared = tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
-        return node, slots, shared
+        self._reaches = self._reaches or filling.packed
+        return node, tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
 
     def _hint(self) -> int:
         """Whose state this one is written against: the parent's; for a root that of the head whose place it takes."""
@@ -291,13 +278,6 @@ class Saving:
             return None
         tree = self._tip.trees.get(seq)
         return tree if tree is not None else self._engine.root(self._engine.head(self._request.key, seq))
-
-    def _spill(self, slot: bytes) -> Place:
-        if self._pack is None:
-            self._pack_id = secrets.token_bytes(12)
-            self._pack = self._engine.storage.packs.create(self._pack_id)
-            self._reaches = True
-        return (self._pack_id, self._pack.append(slot), len(slot))
 
     def _make_head(self, held: AgentView, guard: int) -> Head:
         request, engine = self._request, self._engine
