@@ -26,7 +26,7 @@ from rekindle.testing.crash.vfs import SimConnection
 USER = "ann"
 NOON = 1_700_000_000.0
 SPILL = 3_000
-"""In place of 512 KiB: a save of a few KB streams its rest into a pack."""
+"""In place of 256 KiB: a save of a few KB streams its rest into a pack."""
 
 Open = Callable[[SimDisk], Storage]
 

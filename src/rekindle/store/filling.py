@@ -7,7 +7,7 @@ import secrets
 from ..state.tree import Place
 from ..storage.base import Packs, PackWriter
 
-SPILL = 512 << 10
+SPILL = 256 << 10
 """A record that holds so much lets the rest go into a pack. SQLite writes rows of some MB ten times slower than a file
 is written, and memory stays bounded; for less than this a pack's own syncs cost more than they save."""
 

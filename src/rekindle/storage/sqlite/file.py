@@ -24,10 +24,7 @@ Connect = Callable[[str], Any]
 
 
 def connect(path: str) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=64)
-    # 4 MB of log, what SQLite has for pages of 4 KB: with the 1 MB of its default every save of 256 KB paid for it
-    db.execute("PRAGMA wal_autocheckpoint = 4096")
-    return db
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=64)
 
 
 class Access:
