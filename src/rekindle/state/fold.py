@@ -39,7 +39,7 @@ def fold(
         while at < end:
             at += 1
             alone = not grows and at == end - 1  # the next one would be: this index takes it in
-            if fold_closes(_digest(layer[at - 1]), at - start) and not alone:
+            if fold_closes(layer[at - 1].digest, at - start) and not alone:
                 made.append(_index(layer[start:at], at, level + 1, hasher, put))
                 start = at
         if not grows and len(layer) - start > 1:
@@ -65,14 +65,9 @@ def _end(index: Index) -> int:
     return index.end
 
 
-def _digest(item: Item) -> bytes:
-    return item.node.digest if isinstance(item, Child) else item.digest
-
-
 def _index(
     items: Sequence[Item], end: int, level: int, hasher: Hasher, put: Callable[[Sequence[Item]], Place]
 ) -> Index:
     held = list(items)
-    size = sum(item.node.size if isinstance(item, Child) else item.size for item in held)
-    count = sum(item.count for item in held)
+    count, size = sum([item.count for item in held]), sum([item.size for item in held])
     return Index(hasher.items(held), level, count, size, put(held), held, end)

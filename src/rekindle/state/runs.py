@@ -9,7 +9,7 @@ import ormsgpack
 
 from . import cut, slots
 from .read import Reader
-from .tree import Child, Hasher, Item, Kind, Place, Run
+from .tree import DIGEST, Child, Hasher, Item, Kind, Place, Run
 
 MOST_SPLICES = 64
 """A run edited more often is written anew: reading it stays cheap."""
@@ -150,7 +150,7 @@ class RunWriter:
             return self.fresh(content, lengths, len(elements), closed=closed)
         data = b"".join(added)
         slot = slots.splice_slot(data, [len(e) for e in added], splices, compress=self._out.compress)
-        return self._grown(old, slot, content, lengths, len(elements), closed, spliced=True)
+        return self._spliced(old, slot, content, lengths, len(elements), closed)
 
     def appended(self, old: Run, added: list[bytes], *, closed: bool) -> Run:
         """An open run with more elements at its end."""
@@ -167,8 +167,13 @@ class RunWriter:
             stream = stream if slot is not None else False
         if slot is None:  # this run does not compress
             slot = slots.plain_slot(data, more if lengths is not None else None, compress=False)
-        run = self._grown(old, slot, raw + data, lengths, old.count + len(added), closed, spliced=old.spliced)
-        run.stream = None if closed else stream
+        hashed = self._hasher.longer(old.hashed, raw, data)
+        place = self._out.put(slot)
+        count, size = old.count + len(added), old.size + len(data)
+        run = Run(hashed.digest(DIGEST), count, size, with_place(old.places, place), closed, old.spliced)
+        self._keep(run, raw + data, lengths)
+        if not closed:
+            run.stream, run.hashed = stream, hashed
         return run
 
     def _known(self, run: Run) -> tuple[bytes, list[int] | None]:
@@ -180,20 +185,11 @@ class RunWriter:
             return self._reader.contents([run], Kind.LIST)[0], None
         return b"".join(elements), [len(e) for e in elements]
 
-    def _grown(
-        self,
-        old: Run,
-        slot: bytes,
-        content: bytes,
-        lengths: list[int] | None,
-        count: int,
-        closed: bool,
-        *,
-        spliced: bool,
+    def _spliced(
+        self, old: Run, slot: bytes, content: bytes, lengths: list[int] | None, count: int, closed: bool
     ) -> Run:
-        place = self._out.put(slot)
-        digest = self._hasher.content(content)
-        run = Run(digest, count, len(content), with_place(old.places, place), closed, spliced)
+        places = with_place(old.places, self._out.put(slot))
+        run = Run(self._hasher.content(content), count, len(content), places, closed, spliced=True)
         self._keep(run, content, lengths)
         return run
 
@@ -234,7 +230,7 @@ class RunWriter:
             return self.fresh(content, None, 1, closed=True)
         splices = [(front, len(held) - front - back, len(added))]
         slot = slots.splice_slot(added, None, splices, compress=self._out.compress)
-        return self._grown(old, slot, content, None, 1, True, spliced=True)
+        return self._spliced(old, slot, content, None, 1, True)
 
 
 def _groups(

@@ -45,7 +45,7 @@ class Run:
     """Neighbouring elements. `closed`: nothing is appended to it any more.
 
     What this process remembers beside: `raw` and `lengths` of what is likely to be edited, `packed` (the elements
-    behind a header) to compare with, `stream`, the live compressor of one that grows.
+    behind a header) to compare with; of one that grows `stream`, its live compressor, and `hashed`, its hash so far.
     """
 
     digest: bytes
@@ -58,6 +58,7 @@ class Run:
     lengths: list[int] | None = None
     packed: bytes | None = None
     stream: Any = None
+    hashed: Any = None
 
     def stored(self) -> list[Any]:
         flags = self.closed | self.spliced << 1
@@ -74,6 +75,14 @@ class Child:
     key: bytes
     node: Node
     count: int = 1
+
+    @property
+    def size(self) -> int:
+        return self.node.size
+
+    @property
+    def digest(self) -> bytes:
+        return self.node.digest
 
     def stored(self) -> list[Any]:
         return [self.key, self.node.stored()]
@@ -121,14 +130,12 @@ class Node:
     digest: bytes = b""
     source: Any = None
     stamp: int = 0
+    count: int = field(init=False)
+    size: int = field(init=False)
 
-    @property
-    def count(self) -> int:
-        return sum(item.count for item in self.top)
-
-    @property
-    def size(self) -> int:
-        return sum(item.node.size if isinstance(item, Child) else item.size for item in self.top)
+    def __post_init__(self) -> None:
+        self.count = sum([item.count for item in self.top])
+        self.size = sum([item.size for item in self.top])
 
     def stored(self) -> list[Any]:
         return [int(self.kind), self.about, [item.stored() for item in self.top]]
@@ -148,8 +155,17 @@ class Hasher:
     def content(self, data: bytes | memoryview) -> bytes:
         return blake3(data, key=self._key).digest(DIGEST)
 
+    def longer(self, hashed: Any, before: bytes, more: bytes) -> Any:
+        """The hash so far (`digest(DIGEST)` of it is the digest) of a content that is `more` longer than `before`.
+
+        `hashed` is that of `before`, where it was kept: then nothing is hashed twice.
+        """
+        longer = blake3(before, key=self._key) if hashed is None else hashed.copy()
+        longer.update(more)
+        return longer
+
     def items(self, items: list[Item]) -> bytes:
-        return blake3(b"".join(item.entry() for item in items), key=self._key).digest(DIGEST)
+        return blake3(b"".join([item.entry() for item in items]), key=self._key).digest(DIGEST)
 
     def seal(self, node: Node) -> bytes:
         """Set and answer a node's digest: what identifies the value, its kind and type included."""

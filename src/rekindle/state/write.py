@@ -63,7 +63,7 @@ class Writer:
         return self._leaf(codec.pack(value), prior if prior is not None and prior.kind == Kind.LEAF else None)
 
     def _leaf(self, data: bytes, prior: Node | None) -> Node:
-        if prior is not None and prior.top[0].digest == self._hasher.content(data):  # type: ignore[union-attr]
+        if prior is not None and prior.top[0].digest == self._hasher.content(data):
             return prior
         return self._node(Kind.LEAF, [self._runs.fresh(data, None, 1, closed=True)], None)
 

@@ -144,8 +144,7 @@ class Incoming:
             _, level, items = self._catalog.entry(INDEX, number)
             found = [self._item(kind, item, out) for item in items]
             place = Slots(out.filling.put, _not_shared, compress=self._compress).put_items(found)
-            count = sum(item.count for item in found)
-            size = sum(item.node.size if isinstance(item, Child) else item.size for item in found)
+            count, size = sum(item.count for item in found), sum(item.size for item in found)
             index = Index(self._hasher.items(found), level, count, size, place, found)
             self._add(self._indexes, number, index)
         return index
