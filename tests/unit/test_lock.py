@@ -43,6 +43,10 @@ def is_free(path: str) -> bool:
         look.close()
 
 
+def in_line() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "rekindle-lock"}
+
+
 def descriptors(path: str) -> int:
     """How many of this process are open on it."""
     if sys.platform != "linux":
@@ -75,14 +79,14 @@ def test_who_waits_gets_it_when_it_is_let_go(path: str, taken: FileLock) -> None
 
 
 def test_who_waited_too_long_is_told_and_takes_nothing_later(path: str, taken: FileLock) -> None:
+    others = in_line()
     mine = FileLock(path, patience=0.01)
     with pytest.raises(UnavailableError) as told, mine:
         raise AssertionError("it was not free")
     assert told.value.code == "store-busy"
-    threads = [t for t in threading.enumerate() if t.name == "rekindle-lock"]
-    assert len(threads) == 1  # it still stands in the kernel's queue
+    (left,) = in_line() - others  # it still stands in the kernel's queue
     taken.__exit__(None, None, None)
-    threads[0].join()  # its turn came, and it let the lock go with its descriptor
+    left.join()  # its turn came, and it let the lock go with its descriptor
     with mine:
         assert not is_free(path)
     assert is_free(path)
@@ -92,6 +96,7 @@ def test_who_waited_too_long_is_told_and_takes_nothing_later(path: str, taken: F
 def test_it_is_held_again_and_again_by_whichever_way_it_was_got(path: str) -> None:
     """Contended and not, in turns: one never lets go what the other took."""
     count = [0]
+    others = in_line()
 
     def take(rounds: int) -> None:
         mine = FileLock(path)
@@ -106,8 +111,8 @@ def test_it_is_held_again_and_again_by_whichever_way_it_was_got(path: str) -> No
         thread.start()
     for thread in threads:
         thread.join()
-    for waiting in [t for t in threading.enumerate() if t.name == "rekindle-lock"]:
-        waiting.join()
+    for left in in_line() - others:
+        left.join()
     assert count == [1200]
     assert descriptors(path) == 0
 
