@@ -117,22 +117,20 @@ def _mark(engine: Engine, key: Key, gone: dict[Key, Ranges], needed: Needed, *, 
 
 
 def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed: Needed) -> None:
-    for item, places in _places(key, node, reader, needed.seen):
-        for first, n, slot in places:
-            if type(first) is bytes:
-                needed.packs.add(first)
-            elif type(first) is str:
-                if n in gone.get(Key(key.user, first), ()):
-                    needed.slots.setdefault((first, n), set()).add(slot)
-            else:
-                mine = gone.get(key)
-                for seq in range(first, first + n) if mine else ():
-                    if seq in mine:  # type: ignore[operator]
-                        needed.slots.setdefault((key.agent, seq), set()).add(slot)
-        del item
+    mine = gone.get(key, Ranges())
+    for first, n, slot in _places(key, node, reader, needed.seen):
+        if type(first) is bytes:
+            needed.packs.add(first)
+        elif type(first) is str:
+            if n in gone.get(Key(key.user, first), ()):
+                needed.slots.setdefault((first, n), set()).add(slot)
+        elif mine:
+            for seq in range(first, first + n):
+                if seq in mine:
+                    needed.slots.setdefault((key.agent, seq), set()).add(slot)
 
 
-def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) -> Iterator[tuple[Item, list[Place]]]:
+def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) -> Iterator[Place]:
     """Every place a state needs; an index met before is not opened again.
 
     Met there, that is: another of the same digest holds the same content, but may name other places for it.
@@ -143,9 +141,9 @@ def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) 
         if isinstance(item, Child):
             todo += item.node.top
         elif isinstance(item, Run):
-            yield item, item.places
+            yield from item.places
         else:
-            yield item, [item.place]
+            yield item.place
             if (key.agent, item.place) not in seen:
                 seen.add((key.agent, item.place))
                 todo += _opened(item, reader)
