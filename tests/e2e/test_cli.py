@@ -753,6 +753,22 @@ def test_a_terminal_gets_colors_and_lines_that_fit(cli: Cli) -> None:
 
 
 @POSIX
+@pytest.mark.parametrize("columns", [90, 50, 30])
+def test_a_narrow_terminal_loses_no_column(cli: Cli, columns: int) -> None:
+    with rekindle.open_store(cli.db) as store:
+        store.save("planner", {}, label="a long label " * 12)
+        for n in range(5):
+            store.fork("planner@1", f"an-experiment-with-a-long-name-{n}")
+    shown = on_a_terminal(cli, "log", "planner", "--no-color", columns=columns)
+    for word in ("CHECKPOINT", "SAVED", "KIND", "BRANCH", "SIZE", "planner@9", "step", "manual", "(main", "(an-e"):
+        assert word in shown
+    listed = on_a_terminal(cli, "branches", "planner", "--no-color", columns=columns)
+    for word in ("BRANCH", "HEAD", "SAVED", "KIND", "LABEL", "planner@9", "a lo"):
+        assert word in listed
+    assert "AGENT" in on_a_terminal(cli, "agents", "--no-color", columns=columns)
+
+
+@POSIX
 def test_a_text_on_a_terminal_is_shown_safely_and_an_export_is_refused(cli: Cli) -> None:
     shown = on_a_terminal(cli, "restore", "planner@7:messages[-1].content", "--format", "plain")
     assert "EVIL" in shown

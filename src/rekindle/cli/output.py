@@ -11,8 +11,10 @@ import click
 
 from . import words
 
-_LEAST = 12
+_LEAST = 6
 """Columns that a flexible column keeps on a narrow terminal."""
+_GAP = 2
+"""Between two columns."""
 
 Span = tuple[str, str]
 """A text that is safe to print, and the name of its style."""
@@ -53,6 +55,20 @@ def width_of(cell: Cell) -> int:
     return sum(words.width(text) for text, _ in spans(cell))
 
 
+def fitted(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
+    """The widths with `room` for all of them: the widest flexible ones give way, down to their titles.
+
+    Where that is not enough the sum stays above `room`: a line that wraps tells more than a column left out.
+    """
+    made = list(widths)
+    while sum(made) > room:
+        giving = [i for i, c in enumerate(columns) if c.flexible and made[i] > max(_LEAST, len(c.title))]
+        if not giving:
+            break
+        made[max(giving, key=lambda i: made[i])] -= 1
+    return made
+
+
 class Output:
     """Writes answers, as JSON or for people."""
 
@@ -84,10 +100,10 @@ class Output:
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
         cells = [list(row) for row in rows]
         rich = _rich() if self.terminal else None
-        if rich is not None:
-            self._rich_table(rich, columns, cells, indent)
-            return
         widths = [max([len(c.title), *(width_of(row[i]) for row in cells)]) for i, c in enumerate(columns)]
+        if rich is not None:
+            self._rich_table(rich, columns, widths, cells, indent)
+            return
         if any(c.title for c in columns):
             self._row(columns, widths, [(c.title, "dim") for c in columns], indent)
         for row in cells:
@@ -100,25 +116,30 @@ class Output:
             shown = "".join(self.painted(*span) for span in spans(cell))
             last = i == len(columns) - 1
             line += gap + shown if column.right else shown + ("" if last else gap)
-            line += "" if last else "  "
+            line += "" if last else " " * _GAP
         click.echo(line.rstrip(), color=self.color)
 
-    def _rich_table(self, rich: Any, columns: Sequence[Column], cells: list[list[Cell]], indent: int) -> None:
-        """The same, cut to fit the terminal."""
+    def _rich_table(
+        self, rich: Any, columns: Sequence[Column], widths: Sequence[int], cells: list[list[Cell]], indent: int
+    ) -> None:
+        """The same, cut to fit the terminal. rich would make room by leaving columns out: the widths are ours."""
+        console = rich.Console(no_color=not self.color, highlight=False, markup=False, emoji=False)
+        gaps = _GAP * (len(columns) - 1) + indent
+        widths = fitted(widths, columns, console.width - gaps)
+        console.width = max(console.width, sum(widths) + gaps)
         table = rich.Table(
-            box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black" if self.color else ""
+            box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bright_black" if self.color else ""
         )
         table.show_header = any(c.title for c in columns)
-        for i, c in enumerate(columns):
-            widest = max([len(c.title), *(width_of(row[i]) for row in cells)])
-            table.add_column(
-                rich.Text(c.title), justify="right" if c.right else "left", no_wrap=True,
-                overflow="ellipsis", min_width=min(widest, _LEAST) if c.flexible else widest,
-            )  # fmt: skip
+        for c, width in zip(columns, widths, strict=True):
+            justify = "right" if c.right else "left"
+            table.add_column(rich.Text(c.title), justify=justify, no_wrap=True, overflow="ellipsis", width=width)
         for row in cells:
             table.add_row(*(_rich_text(rich, cell, color=self.color) for cell in row))
-        console = rich.Console(no_color=not self.color, highlight=False, markup=False, emoji=False)
-        console.print(rich.Padding(table, (0, 0, 0, indent)))
+        with console.capture() as drawn:
+            console.print(rich.Padding(table, (0, 0, 0, indent)))
+        # without the blanks at the ends of lines, which would wrap where the terminal is too narrow
+        click.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()), color=self.color)
 
 
 @dataclass(frozen=True)
