@@ -223,6 +223,14 @@ def test_show_a_place_in_a_state(cli: Cli) -> None:
     assert error["code"] == "path-not-found"
 
 
+def test_a_callers_own_id_is_a_reference(cli: Cli) -> None:
+    with rekindle.open_store(cli.db) as store:
+        store.save("writer", {"n": 7}, id="run 42/turn-7")
+    assert cli.json("show", '"run 42/turn-7":n')["value"] == 7
+    assert "writer@2" in cli("log", '"run 42/turn-7"').stdout
+    assert cli.refused("show", "writer@0", code=4)["code"] == "checkpoint-not-found"
+
+
 def test_show_cuts_long_values_unless_told_not_to(cli: Cli) -> None:
     with rekindle.open_store(cli.db) as store:
         store.save("long", {"items": list(range(500)), "text": "x" * 1000})

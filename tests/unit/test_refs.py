@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rekindle.errors import InvalidInputError
+from rekindle import open_store
+from rekindle.errors import InvalidInputError, NotFoundError
 from rekindle.refs import (
     Instant,
     Range,
@@ -172,3 +173,33 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_a_duration_is_read_back(seconds: Any) -> None:
     span = timedelta(seconds=seconds)
     assert parse_duration(render_duration(span)) == span
+
+
+@pytest.mark.parametrize("own", ["run-42/turn-7", "a b", "a@b.c", 'say "hi"', "tag\u202e"])
+def test_an_id_of_the_callers_is_found_bare_in_quotes_and_with_a_path(own: str) -> None:
+    with open_store("memory://") as store:
+        saved = store.save("planner", {"step": 1}, id=own)
+        store.save("planner", {"step": 2})
+        for ref in (own, quote_agent(own), f"{quote_agent(own)}:step", parse_ref(quote_agent(own))):
+            assert store.get(ref).id == saved.id
+        with pytest.raises(NotFoundError):
+            store.get(quote_agent(own + "x"))
+
+
+def test_an_id_comes_before_an_agent_of_that_name() -> None:
+    with open_store("memory://") as store:
+        store.save("planner", 1, id="writer")
+        store.save("writer", 2)
+        assert store.get("writer").agent_id == store.get(parse_ref("writer")).agent_id == "planner"
+        assert store.get("writer@1").agent_id == "writer"
+
+
+def test_the_beginning_of_an_id_has_to_be_of_one() -> None:
+    with open_store("memory://") as store:
+        ids = [store.save(agent, 1).id for agent in ("planner", "writer")]
+        assert [store.get(each[:10]).id for each in ids] == ids
+        with pytest.raises(InvalidInputError) as caught:
+            store.get("chk_1-")
+        assert caught.value.hint == "write more of the id, or AGENT@SEQ"
+        with pytest.raises(NotFoundError):
+            store.get("chk_0-")

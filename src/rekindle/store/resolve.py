@@ -48,6 +48,8 @@ class Resolver:
         parsed = ref if isinstance(ref, Ref) else parse_ref(ref)
         if parsed.name is None:
             raise InvalidInputError("ref-without-name", f"the reference {str(parsed)!r} names no agent", hint=_LIST)
+        if parsed.at is None and parsed.name != ref and (found := self.by_id(parsed.name)) is not None:
+            return found  # an id in quotes, with a path after it, or parsed by the caller
         if self.known(parsed.name):
             return self._of_agent(parsed.name, parsed.at)
         if parsed.at is None:
@@ -98,7 +100,7 @@ class Resolver:
 
     def _present(self, key: Key, seq: int) -> Head | None:
         """The record, where it is there and not pruned."""
-        if seq in self._engine.view(self._user, fresh=True).agent(key.agent).dropped:
+        if seq < 1 or seq in self._engine.view(self._user, fresh=True).agent(key.agent).dropped:
             return None
         try:
             return self._engine.head(key, seq)
@@ -118,10 +120,11 @@ class Resolver:
         if at is None:
             return next(history)
         if isinstance(at, int):
-            for n, head in enumerate(history, 1):
-                if n == -at:
+            count = 0
+            for count, head in enumerate(history, 1):
+                if count == -at:
                     return head
-            raise _no_such(agent, f"checkpoint {at} back")
+            raise _no_such(agent, f"checkpoint @{at}: its history has {count}")
         moment = self._engine.now() / 1000 - at.ago.total_seconds() if isinstance(at, TimeAgo) else at.at.timestamp()
         for head in history:
             if head.time <= moment * 1000:
@@ -145,11 +148,12 @@ class Resolver:
         """A branch or a tag of whichever agent has it, or the beginning of an id."""
         agents = [key.agent for key in self._engine.storage.keys(self._user) if key.agent != OPERATIONS]
         found = [head for agent in agents if (head := self._named(agent, name)) is not None]
+        hint = "say which: AGENT@NAME"
         if not found and name.startswith("chk_"):
-            found = list(self._by_prefix(name, agents))
+            found, hint = list(self._by_prefix(name, agents)), "write more of the id, or AGENT@SEQ"
         if len(found) > 1:
             those = ", ".join(f"{quote_agent(h.key.agent)}@{h.seq}" for h in found[:5])
-            raise InvalidInputError("ambiguous", f"{name!r} could be any of {those}", hint="say which: AGENT@NAME")
+            raise InvalidInputError("ambiguous", f"{name!r} could be any of {those}", hint=hint)
         return found[0] if found else _raise(self._nothing(name))
 
     def _by_prefix(self, prefix: str, agents: list[str]) -> Iterator[Head]:
