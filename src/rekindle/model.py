@@ -20,6 +20,7 @@ ATTRIBUTES = ("agent_id", "user_id", "status", "collected_fields", "required_fie
 
 _LAZY = ("collected_fields", "required_fields", "context_summary", "state")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ID = re.compile(r"chk_([1-9][0-9]{0,9})-([0-9a-f]{8})([0-9a-f]{8})")
 
 
@@ -159,9 +160,18 @@ def check_name(text: object, what: str) -> str:
     if not isinstance(text, str) or not text:
         raise InvalidInputError("bad-name", f"{what} must be a non-empty text, not {text!r}", hint=_NAMES)
     if _CONTROL.search(text):
-        raise InvalidInputError("bad-name", f"{what} {text!r} has a control character", hint=_NAMES)
+        raise InvalidInputError("bad-name", f"{what} {text!r} has a control character or lone surrogate", hint=_NAMES)
     if len(text.encode()) > MAX_ID_BYTES:
         raise InvalidInputError("bad-name", f"{what} {text[:40]!r}… is longer than {MAX_ID_BYTES} bytes", hint=_NAMES)
+    return text
+
+
+def check_label(text: object) -> str | None:
+    """A label: any text that UTF-8 can write, control characters too, or None."""
+    if text is not None and not isinstance(text, str):
+        raise InvalidInputError("bad-label", f"a label must be a text, not {type(text).__name__}", hint="or None")
+    if text is not None and _SURROGATE.search(text):
+        raise InvalidInputError("bad-label", f"the label {text[:40]!r} has a lone surrogate", hint="any text in UTF-8")
     return text
 
 

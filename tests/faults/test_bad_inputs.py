@@ -87,7 +87,15 @@ def test_a_name_may_hold_whatever_is_no_control_character(store: Store) -> None:
     assert all(c.state == c.agent_id for n in store.agents() if n != "a" for c in store.list(n))
 
 
+@pytest.mark.parametrize("label", [5, b"bytes", ["a"], "lone \ud800"])
+def test_a_label_that_is_no_text_is_refused(store: Store, label: Any) -> None:
+    refused(InvalidInputError, "bad-label", store.save, "a", 1, label=label)
+    refused(InvalidInputError, "bad-label", store.label, "a@1", label)
+    assert store.label("a@1", "a\x1b[31m\nb").label == "a\x1b[31m\nb"
+
+
 def test_an_unknown_word_is_refused(store: Store) -> None:
+    refused(InvalidInputError, "bad-kind", store.list, "a", kind="odd", says="odd")
     refused(InvalidInputError, "bad-kind", store.save, "a", 1, kind="odd", says="odd")
     refused(InvalidInputError, "bad-changes", store.save, "a", 1, changes="maybe", says="maybe")
     refused(InvalidInputError, "bad-limit", store.list, "a", limit=-1, says="-1")
@@ -135,7 +143,8 @@ def test_what_is_not_there_is_named(store: Store) -> None:
     refused(NotFoundError, "nothing-named", store.restore, "nobody", says="nobody")
     refused(NotFoundError, "agent-not-found", store.restore, "nobody@1", says="nobody")
     refused(NotFoundError, "checkpoint-not-found", store.restore, "a@77", says="77")
-    refused(NotFoundError, "checkpoint-not-found", store.restore, "a@-5", says="5")
+    refused(NotFoundError, "checkpoint-not-found", store.restore, "a@0", says="0")
+    refused(NotFoundError, "checkpoint-not-found", store.restore, "a@-5", says="@-5: its history has 2")
     refused(NotFoundError, "agent-not-found", store.branches, "nobody", says="nobody")
     refused(NotFoundError, "branch-not-found", store.delete_branch, "a", "b", says="'b'")
     refused(NotFoundError, "tag-not-found", store.untag, "a", "t", says="'t'")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..agents import Captured, entry_of
 from ..errors import InvalidInputError, NotFoundError, UnsupportedError
-from ..model import Checkpoint, check_kind
+from ..model import Checkpoint, check_kind, check_label
 from ..state import codec
 from ..state.change import Change
 from ..state.diff import diff
@@ -49,7 +49,7 @@ class Handed:
         # a copy, and made before anything is awaited: the agent goes on living
         fields, told = _copy([{name: getattr(captured, name) for name in _CAPTURED}, metadata or {}])
         made = Checkpoint(
-            id=f"chk_{secrets.token_hex(10)}", kind=check_kind(kind), label=label, metadata=told,
+            id=f"chk_{secrets.token_hex(10)}", kind=check_kind(kind), label=check_label(label), metadata=told,
             timestamp=datetime.now(UTC), **fields,
         )  # fmt: skip
         last = line or await self._last_of(door, captured)

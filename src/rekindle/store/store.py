@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import InvalidInputError, NotFoundError, UnavailableError
-from ..model import MAIN, Checkpoint, check_kind, check_name
+from ..model import MAIN, Checkpoint, check_kind, check_label, check_name
 from ..retention import Plan, Policy
 from ..state import codec
 from ..state.change import Change
@@ -109,7 +109,7 @@ class Store:
         check_metadata({} if metadata is None else metadata)
         return Request(
             Key(self.user, check_name(agent_id, "an agent's id")), state, base,
-            None if branch is None else check_name(branch, "a branch"), check_kind(kind), label,
+            None if branch is None else check_name(branch, "a branch"), check_kind(kind), check_label(label),
             codec.pack(metadata) if metadata else b"", None if id is None else check_name(id, "a checkpoint's id"),
             strict, changes == "trusted", **more,
         )  # fmt: skip
@@ -168,6 +168,7 @@ class Store:
         """Checkpoints, newest first, without their states: of one agent or of all; on a branch, its history."""
         if limit is not None and limit < 0:
             raise InvalidInputError("bad-limit", f"limit must not be {limit}", hint="0 or more, or None for all")
+        kind = None if kind is None else check_kind(kind)
         return self._listing.list(agent_id, branch=branch, kind=kind, before=before, limit=limit)
 
     def history(self, ref: AnyRef, *, limit: int | None = None) -> Checkpoints:
@@ -224,7 +225,7 @@ class Store:
     def label(self, ref: AnyRef, text: str | None) -> Checkpoint:
         """Free text beside a checkpoint; None takes it off. Undoable."""
         head = self._refs.head(ref)
-        names.label(self._engine, head, text)
+        names.label(self._engine, head, check_label(text))
         return self._checkpoint(head)
 
     # -- comparing ---------------------------------------------------------------------------------------------------
