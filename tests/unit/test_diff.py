@@ -372,6 +372,15 @@ def test_a_diff_reads_like_this() -> None:
     ]
 
 
+def test_long_texts_that_begin_alike_are_shown_where_they_differ() -> None:
+    same = "the quick brown fox jumps over the lazy dog while the engineers watch and "
+    (line,) = render(diff({"a": same * 2 + "cheer"}, {"a": same * 2 + "weep"})).split("\n")
+    assert line == '~ a                        ..."engineers watch and cheer" -> ..."engineers watch and weep"'
+    (line,) = render(diff({"a": same * 2}, {"a": "now " + same * 2})).split("\n")
+    assert '"the quick' in line
+    assert '"now the quick' in line
+
+
 def test_color_is_put_around_whole_lines_and_only_when_asked() -> None:
     changes = diff({"a": 1}, {"a": 2, "b": 3})
     assert "\x1b" not in render(changes)
@@ -383,6 +392,9 @@ def test_a_summary_counts() -> None:
     assert (made.total, dict(made.counts), made.touched) == (3, {"replace": 2, "add": 1}, ("a", "b", "c"))
     assert str(made) == "3 changes (2 replace, 1 add) in a, b, c"
     assert str(summary(())) == "no changes"
+    many = summary(diff({}, {f"k{n}": n for n in range(1500)}))
+    assert str(many) == "1,500 changes (1,500 add) in k0, k1, k2, k3, k4, k5, k6, k7 and 1,492 more"
+    assert len(many.touched) == 1500
 
 
 def test_pages_hold_every_change_once() -> None:

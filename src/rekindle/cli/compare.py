@@ -79,7 +79,7 @@ def cmd_diff(session: Session, a: str, b: str | None, number: int, limit: int, s
         click.echo(render(found.items, color=out.color), color=out.color)
     if found.next_offset is not None:
         left = found.total - found.next_offset
-        out.note(f"{words.count(left, 'change')} more", f"--page {number + 1} goes on, --full shows all")
+        out.note(f"{left:,} more", f"--page {number + 1} goes on, --full shows all")
 
 
 Two = tuple[Checkpoint, Checkpoint, tuple[str | None, str | None]]

@@ -12,7 +12,7 @@ from .change import Change
 from .path import Path
 from .path import render as render_path
 from .plain import plain, preview
-from .textdiff import Hunk
+from .textdiff import Hunk, shared_ends
 
 _SIGNS = {"add": "+", "remove": "-", "replace": "~", "move": ">", "text": "~", "reorder": "%"}
 _SIGNS |= {"set_add": "+", "set_remove": "-"}
@@ -20,6 +20,7 @@ _COLORS = {"+": "\x1b[32m", "-": "\x1b[31m", "~": "\x1b[33m", ">": "\x1b[36m", "
 _PLAIN = "\x1b[0m"
 _PATH_COLUMN = 24
 _SHOWN_LINES = 20
+_SHOWN_PLACES = 8
 _SHOWN_WIDTH = 160
 
 
@@ -34,8 +35,10 @@ class Summary:
     def __str__(self) -> str:
         if not self.total:
             return "no changes"
-        counts = ", ".join(f"{count} {op}" for op, count in self.counts.items())
-        return f"{self.total} change{'s' if self.total > 1 else ''} ({counts}) in {', '.join(self.touched)}"
+        counts = ", ".join(f"{count:,} {op}" for op, count in self.counts.items())
+        more = len(self.touched) - _SHOWN_PLACES
+        places = ", ".join(self.touched[:_SHOWN_PLACES]) + (f" and {more:,} more" if more > 0 else "")
+        return f"{self.total:,} change{'s' if self.total > 1 else ''} ({counts}) in {places}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,16 @@ def render(changes: Sequence[Change], color: bool = False) -> str:
     return "\n".join(lines)
 
 
+def preview_both(old: Any, new: Any, width: int) -> tuple[str, str]:
+    """Both, a line each; of two long texts that begin alike, from shortly before they differ."""
+    if type(old) is str and type(new) is str and max(len(old), len(new)) > width:
+        skip = shared_ends(old, new)[0] - width // 4
+        if skip > 0:
+            old_end, new_end = (preview(text[skip:], width - 3) for text in (old, new))
+            return f"...{old_end}", f"...{new_end}"
+    return preview(old, width), preview(new, width)
+
+
 def _lines(change: Change) -> list[str]:
     sign, where = _SIGNS[change.op], _where(change.path)
     if change.op == "move":
@@ -98,7 +111,7 @@ def _lines(change: Change) -> list[str]:
     if change.op == "reorder":
         return [f"{sign} {where:{_PATH_COLUMN}} order: {preview(list(change.new), _SHOWN_WIDTH)}"]
     if change.op == "replace":
-        old, new = preview(change.old, _SHOWN_WIDTH // 2), preview(change.new, _SHOWN_WIDTH // 2)
+        old, new = preview_both(change.old, change.new, _SHOWN_WIDTH // 2)
         return [f"{sign} {where:{_PATH_COLUMN}} {old} -> {new}"]
     value = change.new if sign == "+" else change.old
     place = where + (" (in the set)" if change.op.startswith("set_") else "")
