@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .errors import InvalidInputError
+from .quoting import escape
 
 KINDS = ("step", "manual", "routine", "pre_operation", "recovery", "phase")
 MAIN = "main"
@@ -18,6 +19,7 @@ _NAMES = f"any text of 1 to {MAX_ID_BYTES} bytes in UTF-8 without control charac
 ATTRIBUTES = ("agent_id", "user_id", "status", "collected_fields", "required_fields", "context_summary")
 """What a checkpoint shows of an agent by itself, beside its state."""
 
+_LABEL = 60
 _LAZY = ("collected_fields", "required_fields", "context_summary", "state")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -73,9 +75,10 @@ class Checkpoint:
         return checkpoint_html(self)
 
     def __repr__(self) -> str:
-        label = f" {self.label!r}" if self.label else ""
+        label = f" {_beginning(self.label)!r}" if self.label else ""
         at = self.timestamp.strftime("%Y-%m-%d %H:%M:%S")
-        return f"<Checkpoint {self.id} {self.agent_id!r}@{self.seq} on {self.branch}, {self.kind}{label}, {at}>"
+        place = f"{self.agent_id!r}@{self.seq} on {escape(self.branch)}"
+        return f"<Checkpoint {escape(self.id)} {place}, {self.kind}{label}, {at}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can carry it: what JSON has no word for is tagged, and comes back as it was."""
@@ -130,6 +133,11 @@ class History(list[Checkpoint]):
         from .notebook import history_html
 
         return history_html(self)
+
+
+def _beginning(label: str) -> str:
+    """What fits a line that has more to say."""
+    return label if len(label) <= _LABEL else label[: _LABEL - 3] + "..."
 
 
 def lazy(load: Callable[[], Mapping[str, Any]], **facts: Any) -> Checkpoint:

@@ -14,6 +14,7 @@ from .quoting import escape
 from .state.change import Change
 from .state.path import render as render_path
 from .state.preview import preview
+from .state.show import preview_both
 
 Checkpoint = Any
 """A checkpoint; its module is above this one."""
@@ -68,7 +69,7 @@ def diff_html(ids: tuple[str, str], changes: Sequence[Change], status: tuple[str
         if change.path != ("status",):
             sign = _SIGNS.get(change.op, "~")
             where = render_path(change.path)
-            rows.append([_ink(sign, sign), _code_text(where or "(all)"), _old(change), _new(change)])
+            rows.append([_ink(sign, sign), _code_text(where or "(all)"), *_sides(change)])
     count = f"{len(changes)} change{'' if len(changes) == 1 else 's'}"
     head = ["", "path", "old", "new"] if rows else []
     return _box(f"{ids[0]} → {ids[1]}: {count}", head, rows, _more(len(changes)))
@@ -90,14 +91,19 @@ def _insides(checkpoint: Checkpoint) -> Iterable[tuple[str, Any]]:
         yield f"state.{key}" if isinstance(key, str) else f"state{{{key!r}}}", value
 
 
-def _old(change: Change) -> str:
+def _sides(change: Change) -> tuple[str, str]:
+    """What it was and what it is: of long texts the parts that changed, or what is shown is the same twice."""
+    if change.from_path is not None:
+        return _code_text(render_path(change.from_path)), _code(change.new)
     if change.op in ("add", "set_add"):
-        return ""
-    return _code_text(render_path(change.from_path)) if change.from_path is not None else _code(change.old)
-
-
-def _new(change: Change) -> str:
-    return "" if change.op in ("remove", "set_remove") else _code(change.new)
+        return "", _code(change.new)
+    if change.op in ("remove", "set_remove"):
+        return _code(change.old), ""
+    if change.hunks:
+        parts = [("...".join(getattr(hunk, side) for hunk in change.hunks)) for side in ("old", "new")]
+        return _code(parts[0]), _code(parts[1])
+    old, new = preview_both(change.old, change.new, _WIDTH)
+    return _code_text(old), _code_text(new)
 
 
 def _moment(checkpoint: Checkpoint) -> str:

@@ -766,6 +766,31 @@ def test_what_is_shown_in_a_prompt_is_one_line_a_checkpoint(manager: CheckpointM
     )
 
 
+def test_what_a_store_answers_shows_itself_too() -> None:
+    evil = "<script>alert(1)</script>\x1b[31m"
+    with rekindle.open_store("memory://") as store:
+        text = "a long text that goes on and on " * 20
+        first = store.save("bot", {"n": 1, "prompt": text + "in English", "evil": evil}, label="l" * 500)
+        second = store.save("bot", {"n": 2, "prompt": text + "in German", "evil": evil + evil}, id="id \u202e")
+        changes = store.diff(first, second)
+        assert changes == tuple(changes)
+        assert repr(changes).split("\n")[0] == (
+            "<Changes bot@1 -> bot@2: 3 changes (2 replace, 1 text) in n, prompt, evil>"
+        )
+        assert "~ n                        1 -> 2" in repr(changes)
+        assert "\x1b" not in repr(changes)
+        html = changes._repr_html_()
+        assert "bot@1 → bot@2: 3 changes" in html
+        assert "English" in html
+        assert "German" in html
+        assert "<script" not in html
+        assert "first" not in store.diff(first, first)._repr_html_()
+        assert repr(store.diff(first, first)) == "<Changes bot@1 -> bot@1: no changes>"
+        assert "bot" in store.blame("bot", "n")._repr_html_()  # type: ignore[attr-defined]
+        assert len(repr(first)) < 200
+        assert repr(second).startswith("<Checkpoint id \\u202e 'bot'@2")
+
+
 def test_a_view_of_a_type_that_is_not_registered_shows_its_data(manager: CheckpointManager) -> None:
     from rekindle.state import registry
 

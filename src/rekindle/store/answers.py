@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import InvalidInputError
 from ..model import ATTRIBUTES, Checkpoint, checkpoint_id, lazy
+from ..refs import quote_agent
 from ..state import codec
+from ..state.change import Change
 from ..storage.record import Head
 from .engine import Engine
 
+_SHOWN = 50
 AGENT_FIELDS = ("status", "required_fields", "context_summary", "collected_fields", "state")
 SHAPE = "shape"
 """In a head's `more`: "agent" where the state is a dict of AGENT_FIELDS, as the manager saves it. Beside it the
 version of the agent's type where it is not 1, and which of ATTRIBUTES the agent had where it had not all."""
+
+
+class Changes(tuple[Change, ...]):
+    """What makes one checkpoint's state of another's: a tuple that shows itself a line or so a change."""
+
+    between: tuple[str, str]
+
+    @classmethod
+    def of(cls, changes: Iterable[Change], old: Head, new: Head) -> Changes:
+        made = cls(changes)
+        made.between = _name(old), _name(new)
+        return made
+
+    def __repr__(self) -> str:
+        from ..state.show import page, render, summary
+
+        some = page(self, _SHOWN)
+        lines = render(some.items).split("\n") if some.items else []
+        more = [f"... {some.total - _SHOWN:,} more"] if some.next_offset is not None else []
+        return "\n  ".join([f"<Changes {' -> '.join(self.between)}: {summary(self)}>", *lines, *more])
+
+    def _repr_html_(self) -> str:
+        from ..notebook import diff_html
+
+        return diff_html(self.between, self, ("", ""))
+
+
+def _name(head: Head) -> str:
+    return f"{quote_agent(head.key.agent)}@{head.seq}"
 
 
 def agent_more(version: int, attributes: Sequence[str] | None) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import InvalidInputError, NotFoundError, UnavailableError
-from ..model import MAIN, Checkpoint, check_kind, check_label, check_name
+from ..model import MAIN, Checkpoint, History, check_kind, check_label, check_name
 from ..retention import Plan, Policy
 from ..state import codec
-from ..state.change import Change
 from ..storage.base import Key
 from ..storage.record import Head
 from . import answers, names
@@ -230,17 +229,18 @@ class Store:
 
     # -- comparing ---------------------------------------------------------------------------------------------------
 
-    def diff(self, a: AnyRef, b: AnyRef) -> tuple[Change, ...]:
+    def diff(self, a: AnyRef, b: AnyRef) -> answers.Changes:
         """What makes b's state of a's, by path; parts whose hashes are equal are not even read."""
         from .compare import diff
 
-        return diff(self._engine, self._refs.head(a), self._refs.head(b))
+        old, new = self._refs.head(a), self._refs.head(b)
+        return answers.Changes.of(diff(self._engine, old, new), old, new)
 
     def blame(self, ref: AnyRef, path: str) -> Checkpoints:
         """The checkpoints in the history of `ref` that changed the value at a path, newest first."""
         from .compare import blame
 
-        return [self._checkpoint(head) for head in blame(self._engine, self._refs, self._refs.head(ref), path)]
+        return History(self._checkpoint(head) for head in blame(self._engine, self._refs, self._refs.head(ref), path))
 
     def bisect(
         self, good: AnyRef, bad: AnyRef, predicate: Callable[[Any], bool], *, opaque: bool = False
