@@ -558,9 +558,22 @@ def test_verify_restores_and_says_what_would_not_come_back(cli: Cli) -> None:
     assert told["restored"] == 4
     assert {p["code"] for p in told["problems"]} == {"not-restored"}
     (cli.folder / "my_types.py").write_text(
-        "import rekindle\n@rekindle.register(name='e2e-plan')\nclass Plan:\n    pass\n"
+        "import rekindle\nprint('loaded')\n@rekindle.register(name='e2e-plan')\nclass Plan:\n    pass\n"
     )
     assert "restored 10 checkpoints" in cli("verify", "--restore", "--import", "my_types").stdout
+    refused = cli.refused("verify", "--restore", "--import", "no_such_module", code=2)
+    assert refused["message"].startswith("the module 'no_such_module' cannot be imported: ModuleNotFoundError")
+    assert "--restore" in cli.refused("verify", "--import", "my_types", code=2)["message"]
+
+
+@POSIX
+def test_an_interrupted_verify_shows_no_traceback_of_its_helper(cli: Cli) -> None:
+    (cli.folder / "slow.py").write_text("import os, signal, time\nos.killpg(0, signal.SIGINT)\ntime.sleep(5)\n")
+    args = ["--store", cli.db, "verify", "--restore", "--import", "slow"]
+    done = program(*args, cwd=cli.folder, start_new_session=True)
+    assert done.returncode == 130
+    assert done.stderr.startswith("interrupted")
+    assert "Traceback" not in done.stderr
 
 
 def test_damage_is_found_and_never_shown_as_data(cli: Cli) -> None:

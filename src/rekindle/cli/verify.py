@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ..errors import InvalidInputError
 from ..quoting import escape
 from . import exits, words
 from .output import Cell, Column
@@ -23,6 +24,8 @@ def cmd_verify(session: Session, restore: bool, imports: tuple[str, ...]) -> int
     Exit codes: 0 all is well; 13 something is damaged; 3 all is whole, but some states would not come back
     (a type that is not registered: see --import).
     """
+    if imports and not restore:
+        raise InvalidInputError("usage", "--import goes with --restore", hint="without it no state is rebuilt")
     with progress("verifying") as bar:
         report = session.store.verify(restore=restore, imports=imports, progress=bar)
     out = session.out

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..agents import revive
-from ..errors import CorruptDataError, RekindleError
+from ..errors import CorruptDataError, InvalidInputError, RekindleError
 from ..refs import quote_agent
 from ..state.tree import Child, Index, Item, Kind, Node, Run
 from ..storage.base import OPERATIONS, Key
@@ -336,7 +336,7 @@ def rebuild(engine: Engine, user: str, wanted: Sequence[tuple[str, int]]) -> Ite
 def _in_fresh_process(
     url: str, user: str, wanted: Sequence[tuple[str, int]], imports: Sequence[str]
 ) -> Iterator[tuple[str, int, str | None]]:
-    """The same in a new Python that has imported nothing but rekindle and `imports`."""
+    """The same in a new Python that has imported rekindle and `imports` alone; InvalidInputError where it could not."""
     told = json.dumps({"url": url, "user": user, "imports": list(imports)}) + "\n"
     asked = "".join(json.dumps(list(pair)) + "\n" for pair in wanted)
     run = subprocess.Popen(
@@ -353,6 +353,11 @@ def _in_fresh_process(
             pass  # it ended early; its exit code tells
 
     threading.Thread(target=feed, daemon=True).start()
+    failure = json.loads(run.stdout.readline() or "null")
+    if failure is not None:
+        run.wait()
+        run.stdout.close()
+        raise InvalidInputError("bad-import", failure, hint="it is looked for in the working folder, then on sys.path")
     left = deque(wanted)
     for line in run.stdout:
         agent, seq, failure = json.loads(line)
