@@ -48,10 +48,10 @@ def test_it_follows_the_history_of_bad(store: Store) -> None:
 
 
 def test_good_and_bad_must_be_what_they_are_called(store: Store) -> None:
-    with pytest.raises(InvalidInputError, match="does not hold at a@100") as caught:
+    with pytest.raises(InvalidInputError, match="a@100, named as bad, is good") as caught:
         store.bisect("a@1", "a", lambda state: False)
     assert caught.value.code == "bad-is-good"
-    with pytest.raises(InvalidInputError, match="holds already at a@1") as caught:
+    with pytest.raises(InvalidInputError, match="a@1, named as good, is bad already") as caught:
         store.bisect("a@1", "a", lambda state: True)
     assert caught.value.code == "good-is-bad"
     for good, bad in (("a@100", "a@1"), ("a@7", "a@7")):

@@ -47,11 +47,11 @@ def bisect(
 
     if holds(good.seq):
         raise InvalidInputError(
-            "good-is-bad", f"the predicate holds already at {_name(good)}", hint="name an older checkpoint as good"
+            "good-is-bad", f"{_name(good)}, named as good, is bad already", hint="name an older checkpoint as good"
         )
     if not holds(bad.seq):
         raise InvalidInputError(
-            "bad-is-good", f"the predicate does not hold at {_name(bad)}", hint="name one it holds for as bad"
+            "bad-is-good", f"{_name(bad)}, named as bad, is good", hint="name a checkpoint as bad that is"
         )
     low, high = 0, len(between) - 1  # it holds at high, and not before low
     while low < high:

@@ -17,8 +17,9 @@ def fork(engine: Engine, refs: Resolver, head: Head, branch: str) -> None:
     def decide(view: View) -> list[Edit]:
         if name in refs.branches(agent):
             raise ConflictError(
-                "branch-exists", f"agent {agent!r} has a branch {name!r}", hint="choose another name, or delete it"
-            )
+                "branch-exists", f"agent {agent!r} has a branch {name!r}",
+                hint="choose another name" + ("" if name == MAIN else ", or delete it"),
+            )  # fmt: skip
         if name in view.agent(agent).tags:
             raise ConflictError("name-taken", f"agent {agent!r} has a tag {name!r}", hint="choose another name")
         return [("branch", agent, name, None, head.seq)]
@@ -52,7 +53,7 @@ def tag(engine: Engine, refs: Resolver, head: Head, name: str, *, move: bool) ->
         if (old is not None and not move) or name in refs.branches(agent):
             raise ConflictError(
                 "name-taken", f"agent {agent!r} has {'a tag' if old else 'a branch'} {name!r}",
-                hint="choose another name, or move the tag (`--move`)",
+                hint="choose another name" + (", or move the tag (`--move`)" if old else ""),
             )  # fmt: skip
         return [("tag", agent, name, old, head.seq)]
 
@@ -65,7 +66,7 @@ def untag(engine: Engine, user: str, agent: str, name: str) -> None:
         if old is None:
             raise NotFoundError(
                 "tag-not-found", f"agent {agent!r} has no tag {name!r}",
-                hint=f"list what it has with `rekindle log {quote_agent(agent)}`",
+                hint=f"list what it has with `rekindle tags {quote_agent(agent)}`",
             )  # fmt: skip
         return [("tag", agent, name, old, None)]
 
