@@ -198,6 +198,12 @@ def test_a_graph_steps_over_what_was_pruned(cli: Cli) -> None:
     assert len(shown.splitlines()) == 4  # and the line on which both join
 
 
+def test_what_would_say_nothing_is_refused(cli: Cli) -> None:
+    cli.refused("log", "--limit", "0", code=2)
+    assert "--every" in cli.refused("policy", "--every", "5", code=2)["message"]
+    assert "\\t" not in cli("completion", code=2).stderr
+
+
 def test_a_graph_is_of_one_agent(cli: Cli) -> None:
     assert cli.refused("log", "--graph", code=2)["code"] == "which-agent"
     assert cli.refused("log", "planner", "--graph", "--kind", "step", code=2)["code"] == "usage"
@@ -425,7 +431,9 @@ def test_restore_writes_a_file_whole_and_over_none(cli: Cli) -> None:
     assert made["bytes"] == target.stat().st_size
     assert json.loads(target.read_bytes())["status"] == "DONE"
     assert cli.refused("restore", "planner", "-o", str(cli.folder), code=2)["code"]
-    assert cli.refused("restore", "planner", "-o", "no/such/folder.json", code=4)["code"] == "file"
+    missing = cli.refused("restore", "planner", "-o", "no/such/file.json", code=4)
+    assert (missing["code"], missing["message"]) == ("no-file", "there is no folder no/such")
+    assert "file.json: Not a dir" in cli.refused("export", "planner", f"{target}/file.json", code=1)["message"]
     assert not list(cli.folder.glob(".tmp*"))
 
 
@@ -643,6 +651,20 @@ def test_a_reader_that_goes_away_is_no_failure_to_talk_about(cli: Cli) -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command[5:] = ["export", "planner", "-"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@POSIX
+def test_a_closed_stdout_is_as_none(cli: Cli) -> None:
+    line = f"{sys.executable} -m rekindle --store {cli.db} log >&-"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert cli.json("verify")["ok"]
 
 
 @POSIX

@@ -8,6 +8,9 @@ import sys
 
 def main() -> None:
     """The program: `rekindle`, `python -m rekindle`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started this; and no store may get their numbers
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the program
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

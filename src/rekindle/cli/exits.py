@@ -66,7 +66,7 @@ def told(error: RekindleError, *, as_json: bool) -> str:
 
         fields = {"code": error.code, "message": error.message, "hint": error.hint}
         return json.dumps({"error": fields})
-    lines = [escape(line) for line in error.message.splitlines() or [""]]
+    lines = [escape(line.replace("\t", "    ")) for line in error.message.splitlines() or [""]]
     if error.hint:
         lines += [f"  -> {escape(line)}" for line in error.hint.splitlines()]
     return "\n".join(lines)

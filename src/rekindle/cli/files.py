@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from ..errors import ConflictError, InvalidInputError
+from ..errors import ConflictError, InvalidInputError, NotFoundError
 
 
 def check_free(path: str, *, replace: bool) -> None:
@@ -27,7 +27,10 @@ def whole_file(path: str, *, replace: bool) -> Iterator[BinaryIO]:
     folder, name = os.path.split(path)
     temp = os.path.join(folder, f"{TEMP_PREFIX}{os.getpid()}-{name}"[:200])
     disk = OsDisk()
-    handle = disk.create(temp)
+    try:
+        handle = disk.create(temp)
+    except OSError as e:
+        raise _not_made(path, folder or ".", e) from e
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -44,6 +47,13 @@ def whole_file(path: str, *, replace: bool) -> Iterator[BinaryIO]:
     finally:
         with suppress(FileNotFoundError):
             disk.unlink(temp)
+
+
+def _not_made(path: str, folder: str, error: OSError) -> OSError | NotFoundError:
+    """Told of the file that was asked for, not of the one beside it that becomes it."""
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError("no-file", f"there is no folder {folder}", hint="make it, or name another file")
+    return OSError(error.errno, error.strerror, path)
 
 
 def _taken(path: str) -> ConflictError:

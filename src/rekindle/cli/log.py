@@ -34,7 +34,7 @@ _LABEL = 60
     "--limit",
     "-n",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=1),
     default=_LIMIT,
     show_default=True,
     help="How many.",
@@ -68,8 +68,8 @@ def cmd_log(
         made = [words.facts(c) | names.of(c) for c in shown]
         session.out.data({"checkpoints": made, "more": more})
         return
-    if not shown and not more:
-        session.out.note("no checkpoints", "rekindle agents lists who has some" if ref or branch or kind else
+    if not shown:
+        session.out.note("no checkpoints", "`rekindle agents` lists who has some" if ref or branch or kind else
                          'save a first one: store.save("my-agent", state)')  # fmt: skip
         return
     if graph:

@@ -10,7 +10,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import click
 
-from ..errors import InvalidInputError, NotFoundError, UnsupportedError
+from ..errors import InvalidInputError, NotFoundError, UnavailableError, UnsupportedError
 from . import words
 from .files import whole_file
 from .progress import progress
@@ -40,8 +40,13 @@ def cmd_export(session: Session, ref: str, file: str, branch_only: bool, force: 
     if file == "-":
         if sys.stdout.isatty():
             raise InvalidInputError("terminal", "an export is not for a terminal", hint="name a file, or pipe it on")
-        with progress("exporting") as report:
-            count = session.store.export(parsed, _counted(sys.stdout.buffer, report), branch_only=branch_only)
+        try:
+            with progress("exporting") as report:
+                count = session.store.export(parsed, _counted(sys.stdout.buffer, report), branch_only=branch_only)
+        except UnavailableError as e:
+            if isinstance(e.__cause__, BrokenPipeError):  # whoever read has gone, and hears of nothing
+                raise e.__cause__ from e
+            raise
         session.out.note(f"exported {words.count(count, 'checkpoint')}")
         return
     with progress("exporting") as report, whole_file(file, replace=force) as target:

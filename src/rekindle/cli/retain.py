@@ -120,25 +120,20 @@ def _show_plan(session: Session, plans: dict[str, Plan]) -> None:
     epilog=POLICY_HELP,
 )
 @click.argument("rules", metavar="[POLICY]", required=False)
-@click.option(
-    "--every",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Saves of an agent between.",
-)
+@click.option("--every", metavar="N", type=click.IntRange(min=1), help="Saves of an agent between; 100 if not given.")
 @click.option("--none", is_flag=True, help="Keep no policy any more.")
-def cmd_policy(session: Session, rules: str | None, every: int, none: bool) -> None:
+def cmd_policy(session: Session, rules: str | None, every: int | None, none: bool) -> None:
     """The policy the store keeps by itself, after every so many saves of an agent; with POLICY, set it.
 
     What it drops is logged, and can be undone as a prune can.
     """
     if rules is not None and none:
         raise InvalidInputError("usage", "a policy and --none cannot go together")
+    if every is not None and rules is None:
+        raise InvalidInputError("usage", "--every goes with a policy", hint="rekindle policy POLICY --every N")
     store = session.store
     if rules is not None or none:
-        store.set_policy(rules, every=every)
+        store.set_policy(rules, every=every or 100)
     held = store.policy()
     if session.out.json:
         session.out.data(
