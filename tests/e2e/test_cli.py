@@ -198,6 +198,20 @@ def test_a_graph_steps_over_what_was_pruned(cli: Cli) -> None:
     assert len(shown.splitlines()) == 4  # and the line on which both join
 
 
+def test_a_row_has_no_room_for_a_novel(cli: Cli) -> None:
+    long = "word " * 400
+    with rekindle.open_store(cli.db) as store:
+        store.save("planner", {long: 1, "short": 2}, label=long)
+        store.label("planner@1", long)
+        store.tag("planner@1", "novel")
+    for line in (["branches", "planner"], ["tags"], ["undo", "--list"], ["log"], ["log", "planner", "--graph"]):
+        assert max(map(len, cli(*line).stdout.splitlines())) < 160
+    shown = cli("show", "planner").stdout
+    assert max(map(len, shown.partition("\nstate ")[2].splitlines())) < 160
+    assert long.strip() in shown
+    assert long in cli("show", "planner", "--full").stdout
+
+
 def test_what_would_say_nothing_is_refused(cli: Cli) -> None:
     cli.refused("log", "--limit", "0", code=2)
     assert "--every" in cli.refused("policy", "--every", "5", code=2)["message"]

@@ -8,7 +8,6 @@ import click
 
 from ..errors import InvalidInputError
 from ..model import KINDS, Checkpoint
-from ..quoting import escape
 from . import words
 from .graph import draw
 from .look import decoration
@@ -16,7 +15,6 @@ from .output import Cell, Column, Span
 from .session import Session, ref_argument, verb
 
 _LIMIT = 20
-_LABEL = 60
 
 
 @verb(
@@ -119,8 +117,7 @@ def _told(c: Checkpoint, names: _Names) -> list[Span]:
     """`(main, tag: v1) label`"""
     named = names.of(c)
     spans = decoration(named["heads"], named["tags"])
-    label = escape(c.label or "")
-    label = label if len(label) <= _LABEL else label[: _LABEL - 3] + "..."
+    label = words.brief(c.label or "")
     return [*spans, *([(" ", "")] if spans and label else []), (label, "")]
 
 

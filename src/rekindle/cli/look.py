@@ -139,7 +139,7 @@ def _show_parts(out: Output, value: Any) -> None:
     inside = words.parts(value)
     for key, held in list(inside.items())[:_LINES]:
         step: Path = (key,) if isinstance(value, (list, tuple)) else (step_of(key),)
-        rows.append([(render(step), "key"), (words.kind_of(held), "dim"), preview(held, _PREVIEW)])
+        rows.append([(words.brief(render(step)), "key"), (words.kind_of(held), "dim"), preview(held, _PREVIEW)])
     out.table([Column(""), Column(""), Column("", flexible=True)], rows, indent=2)
     if len(inside) > _LINES:
         out.note(f"{len(inside) - _LINES:,} more", "--full shows them all")

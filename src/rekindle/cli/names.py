@@ -61,7 +61,7 @@ def cmd_branches(session: Session, agent: str | None, delete: str | None) -> Non
             (words.ref(c), "seq"),
             words.when(c.timestamp),
             c.kind,
-            escape(c.label or ""),
+            words.brief(c.label or ""),
         ]
         for name, c in found.items()
     ]
@@ -116,7 +116,7 @@ def cmd_tags(session: Session, agent: str | None) -> None:
         Column("LABEL", flexible=True),
     ]
     rows: list[list[Cell]] = [
-        [(quote_agent(name), "tag"), (words.ref(c), "seq"), words.when(c.timestamp), escape(c.label or "")]
+        [(quote_agent(name), "tag"), (words.ref(c), "seq"), words.when(c.timestamp), words.brief(c.label or "")]
         for _, name, c in found
     ]
     session.out.table(columns, rows)

@@ -44,7 +44,7 @@ def _list(session: Session) -> None:
         return
     columns = [Column("", right=True), Column("DONE"), Column("WHAT"), Column("", flexible=True), Column("")]
     rows: list[list[Cell]] = [
-        [(str(o.seq), "seq"), words.when(_time(o)), o.verb, escape(o.summary), _standing(o)] for o in found
+        [(str(o.seq), "seq"), words.when(_time(o)), o.verb, words.brief(o.summary, 80), _standing(o)] for o in found
     ]
     session.out.table(columns, rows)
 

@@ -93,6 +93,12 @@ def lines_of(text: str) -> list[str]:
     return [escape(line.replace("\t", "    ")) for line in text.split("\n")]
 
 
+def brief(text: str, most: int = 60) -> str:
+    """The beginning of a text somebody else wrote, safe to print: what a row has room for."""
+    shown = escape(text[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 3] + "..."
+
+
 def as_json(payload: Any, *, indent: int | None = 2) -> str:
     """JSON that is readable in any script, and in which no character is obeyed by a terminal."""
     text = json.dumps(payload, ensure_ascii=False, indent=indent, allow_nan=False)
