@@ -170,9 +170,9 @@ class CheckpointManager:
             )
         between = list(reversed(line[: at + 1]))
         if await self._holds(door, predicate, good):
-            raise InvalidInputError("good-is-bad", f"the predicate holds already at {good}", hint="name an older one")
+            raise InvalidInputError("good-is-bad", f"{good}, named as good, is bad already", hint="name an older one")
         if not await self._holds(door, predicate, bad):
-            raise InvalidInputError("bad-is-good", f"the predicate does not hold at {bad}", hint="name a bad one")
+            raise InvalidInputError("bad-is-good", f"{bad}, named as bad, is good", hint="name a bad one")
         low, high = 0, len(between) - 1  # it holds at high, and not at low
         while high - low > 1:
             middle = (low + high) // 2
