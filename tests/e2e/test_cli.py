@@ -547,6 +547,10 @@ def test_undo_lists_what_was_done(cli: Cli) -> None:
     assert "undone by" in listed
     assert cli.json("undo", "--list")["operations"][0]["verb"] == "undo"
     assert cli.refused("undo", "999", code=4)["code"] == "no-operation"
+    done, undoing = (each["operation"] for each in cli.json("undo", "--list")["operations"][1::-1])
+    told = cli.refused("undo", str(done), code=5)["message"]
+    assert told == f"operation {done} (label) cannot be undone: operation {undoing} undid it already"
+    assert cli.refused("undo", str(undoing), code=5)["message"] == f"operation {undoing} (undo) cannot be undone"
 
 
 def test_du_says_where_the_bytes_are(cli: Cli) -> None:

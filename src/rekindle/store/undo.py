@@ -25,16 +25,19 @@ def undo(engine: Engine, user: str, seq: int | None) -> Operation:
         if target is None:
             raise NotFoundError("no-operation", f"there is no operation {seq}", hint="see `rekindle undo --list`")
         if not target.undoable:
-            why = f"operation {target.undone_by} undid it" if target.undone_by else f"a {target.verb} cannot be"
-            raise ConflictError("not-undoable", f"operation {seq} ({target.verb}) cannot be undone: {why}")
+            why = f": operation {target.undone_by} undid it already" if target.undone_by else ""
+            raise ConflictError(
+                "not-undoable", f"operation {seq} ({target.verb}) cannot be undone{why}",
+                hint="`rekindle undo --list` shows what can be",
+            )  # fmt: skip
 
     def decide(view: View) -> list[Edit]:
         lost = destroyed(view, target.edits)
         if lost:
             agent, ranges = next(iter(lost.items()))
             raise ConflictError(
-                "collected", f"{len(ranges)} checkpoints of agent {quote_agent(agent)} that operation {target.seq} "
-                "dropped were collected since: they are gone for good",
+                "collected", f"{len(ranges)} checkpoint{'' if len(ranges) == 1 else 's'} of agent {quote_agent(agent)} "
+                f"that operation {target.seq} dropped are gone for good: there was a collect since",
             )  # fmt: skip
         return inverse(edit for edit in target.edits if not _went_on(engine, user, view, edit))
 
