@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 import rekindle
 from rekindle.cli.app import root
 from rekindle.cli.table import ENTRIES
+from rekindle.storage.sqlite.file import OPEN_FILES
 
 HOSTILE = "\x1b[31mEVIL\x1b]0;pwned\x07 \u202eabc \x9b2J"
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX system")
@@ -63,6 +64,7 @@ class Cli:
         assert done.exit_code == code, f"{args}: {done.exit_code}\n{done.stdout}\n{done.stderr}"
         assert "\x1b" not in done.output
         assert "Traceback" not in done.output
+        assert not (os.path.exists(self.db) and OPEN_FILES.holds(os.stat(self.db))), f"{args} left the store open"
         return done
 
     def json(self, *args: str, code: int = 0) -> Any:

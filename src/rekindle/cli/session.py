@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -28,14 +28,16 @@ class Session:
         self.out = Output(json=settings.json, color=settings.color)
         self._opened: Store | None = None
 
-    @cached_property
+    @property
     def store(self) -> Store:
         return self.open()
 
     def open(self, *, create: bool = False) -> Store:
+        """The store, the same one for all that a command does."""
         from ..store import open_store
 
-        self._opened = open_store(self.settings.store, user=self.settings.user, create=create)
+        if self._opened is None:
+            self._opened = open_store(self.settings.store, user=self.settings.user, create=create)
         return self._opened
 
     def close(self) -> None:
