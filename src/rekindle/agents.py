@@ -113,7 +113,7 @@ def explain(agent: Any, captured: Captured, error: InvalidInputError) -> Invalid
 
 
 def _by_attributes(entry: Entry) -> bool:
-    return entry.dump in (shapes._dump_object, shapes._dump_struct, shapes._dump_pydantic)
+    return entry.dump in (shapes._attributes, shapes._dump_struct, shapes._dump_pydantic)
 
 
 def _is_model(entry: Entry) -> bool:

@@ -98,11 +98,13 @@ def register(
             f"the name {known!r} is registered for {held.type.__module__}.{held.type.__qualname__}",
             hint=f"give {type_.__qualname__} another one: register({type_.__name__}, name=...)",
         )
-    from .shapes import shape_of  # here: shapes knows pydantic and friends, and most programs never get there
+    if dump is None or load is None:
+        from .shapes import shape_of  # here: shapes knows pydantic and friends, and most programs never get there
 
-    default_dump, default_load = shape_of(type_)
+        own = shape_of(type_)
+        dump, load = dump or own[0], load or own[1]
     step = (lambda data, old, table=dict(upgrade): table[old](data)) if isinstance(upgrade, Mapping) else upgrade
-    entry = Entry(type_, known, version, dump or default_dump, load or default_load, step)
+    entry = Entry(type_, known, version, dump, load, step)
     for t in [t for t, e in _by_type.items() if e.name == known]:
         del _by_type[t]
     _by_type[type_] = _by_name[known] = entry
