@@ -39,7 +39,12 @@ EVERY_TYPE = [
     np.arange(6).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros((0, 3)), np.array(5),
     np.array([0.1, 1e30], dtype="f4"), np.array([1, 2], dtype=">i2"), np.array([np.nan, np.inf, -0.0]),
     np.array(["a", "bb"]), np.array([b"x"]), np.array(["2024-01-01"], dtype="M8[D]"), np.array([1 + 2j]),
-    np.zeros(2, dtype=[("a", "<f4", (2,)), ("b", "i1")]), np.arange(1000, dtype="u1"), np.array([True, False]),
+    np.zeros(2, dtype=[("a", "<f4", (2,)), ("b", "i1")]), np.zeros(2, dtype=[("a", [("x", ">i2"), ("y", "S3", (2,))])]),
+    np.zeros(2, dtype=np.dtype([("a", "i1"), ("b", "i4", (2,))], align=True)), np.zeros(2, dtype=[(("title", "a"), "i4")]),
+    np.ones(3, dtype=[("a", "i4"), ("b", "i4"), ("c", "i1")])[["a", "c"]], np.zeros(2, dtype=[]),
+    np.ones(2, dtype={"names": ["b", "a"], "formats": ["i4", "i1"], "offsets": [4, 0]}),
+    np.ones(2, dtype={"names": ["b"], "formats": ["i4"], "offsets": [2], "itemsize": 16})[0],
+    np.str_(""), np.bytes_(b""), np.array(["", ""], dtype="U0"), np.void(b"ab"), np.zeros(3, "V0"), np.zeros((3, 0), "F"), np.arange(1000, dtype="u1"), np.array([True, False]),
     np.arange(10)[::3], np.float32(0.1), np.float64(2.5), np.int8(-1), np.bool_(True), np.str_("s"),
     np.datetime64("2024-01-01T00:00:01"), np.timedelta64(5, "s"), np.float16(1.5), np.longdouble(1) / 3,
 ]  # fmt: skip

@@ -149,7 +149,7 @@ class Canon:
     def _array(self, kind: type, value: Any) -> Hashable:
         dtype = value.dtype
         content = self._made(value.tolist()) if dtype.hasobject else value.tobytes()
-        return (kind, str(dtype.descr) if dtype.names else dtype.str, tuple(value.shape), content)
+        return (kind, str(dtype) if dtype.names else dtype.str, tuple(value.shape), content)
 
     def fresh_is(self, made: Any, value: Any) -> bool:
         """Whether `made`, a value nobody else holds, is the same as `value`."""
