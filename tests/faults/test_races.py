@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rekindle import Checkpoint, ConflictError, NotFoundError, Store, open_store
+from rekindle.store.retain import delete_checkpoint
 
 TORTURE = os.environ.get("REKINDLE_TORTURE") == "1"
 SECONDS = 60.0 if TORTURE else 2.0
@@ -191,6 +192,80 @@ def test_prune_and_undo_beside_a_saver_bring_everything_back(url: str) -> None:
                 break
         assert [c.seq for c in store.list("a", limit=None)] == sorted(saved, reverse=True)
         assert [store.restore(f"a@{seq}")["n"] for seq in saved] == list(range(len(saved)))
+
+
+# -- a save between a decision and its commit ------------------------------------------------------------------------
+
+
+def during(store: Store, look: str, save: Callable[[], object], *, after: bool = True) -> None:
+    """Let `save` come through once, beside the first look the store takes."""
+    taken = getattr(store._engine, look)
+
+    def looking(*args: Any, **kwargs: Any) -> Any:
+        setattr(store._engine, look, taken)
+        answer = taken(*args, **kwargs) if after else None
+        save()
+        return answer if after else taken(*args, **kwargs)
+
+    setattr(store._engine, look, looking)
+
+
+def two_handles(url: str) -> tuple[Store, Store]:
+    ours, theirs = open_store(url), open_store(url)
+    for n in range(3):
+        ours.save("a", {"n": n})
+    ours.fork("a@1", "side")
+    ours.save("a", {"n": 3}, branch="side")
+    return ours, theirs
+
+
+def test_a_prune_keeps_the_heads_of_branches_that_are_saved_to_meanwhile(url: str) -> None:
+    ours, theirs = two_handles(url)
+
+    def save() -> None:
+        theirs.save("a", {"n": 4}, branch="side")
+        theirs.save("a", {"n": 5})
+
+    during(ours, "heads", save, after=False)
+    ours.prune("keep-last=1", agent_id="a")
+    with whole(url) as store:
+        assert {name: store.restore(c) for name, c in store.branches("a").items()} == {
+            "main": {"n": 5},
+            "side": {"n": 4},
+        }
+
+
+def test_a_save_under_way_stays_the_head_of_its_branch_whatever_is_decided_meanwhile(url: str) -> None:
+    ours, theirs = two_handles(url)
+    during(ours, "newest", lambda: theirs.save("a", {"n": 4}))
+    delete_checkpoint(ours._engine, ours._refs.head("a@2"))
+    assert theirs.restore("a") == {"n": 4}
+    during(ours, "newest", lambda: theirs.save("a", {"n": 5}, branch="side"))
+    ours.undo(1)  # the fork: the branch has gone on
+    assert theirs.restore("a@side") == {"n": 5}
+    during(ours, "newest", lambda: theirs.save("a", {"n": 6}, branch="side"))
+    ours.delete_branch("a", "side")
+    assert theirs.restore("a@side") == {"n": 6}
+    ours.delete_branch("a", "side")
+    with whole(url) as store:
+        assert {name: c.seq for name, c in store.branches("a").items()} == {"main": 5}
+        assert [c.seq for c in store.list("a")] == [7, 6, 5, 4, 3, 1]
+
+
+def test_an_agent_that_was_deleted_has_nothing_left_of_a_save_under_way(url: str) -> None:
+    ours, theirs = two_handles(url)
+    during(ours, "newest", lambda: theirs.save("a", {"n": 4}))
+    assert ours.delete("a") == 5
+    assert ours.list("a") == []
+    with pytest.raises(ConflictError):
+        theirs.save("a", {"n": 5})
+    while ours.agents() == []:
+        ours.undo()
+    ours.undo()
+    with whole(url) as store:
+        assert [c.seq for c in store.list("a")] == [5, 4, 3, 2, 1]
+        assert store.restore("a") == {"n": 4}
+        assert store.restore("a@side") == {"n": 3}
 
 
 # -- the same agent from two sides -------------------------------------------------------------------------------

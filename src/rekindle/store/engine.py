@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import CorruptDataError, NotFoundError, UnavailableError
@@ -44,6 +45,7 @@ class Engine:
         self._views: dict[str, View] = {}
         self._tips: OrderedDict[Key, Tip] = OrderedDict()
         self._lock = threading.Lock()
+        self._deciding = threading.local()
         self._tags: dict[str, str] = {}
         self._tagged: dict[str, dict[str, list[str]]] = {}
         self._recent = Memory(_READ_BYTES)
@@ -113,6 +115,9 @@ class Engine:
 
     def newest(self, key: Key) -> Head | None:
         found = self.storage.heads(key, limit=1)
+        seen = getattr(self._deciding, "seen", None)
+        if seen is not None:
+            seen.setdefault(key.agent, found[0].seq if found else 0)
         return open_head(key, *found[0]) if found else None
 
     def head(self, key: Key, seq: int) -> Head:
@@ -285,9 +290,7 @@ class Engine:
         """The whole log, oldest first, each told whether it was undone."""
         past = [operation_of(head) for head in self.heads_after(Key(user, OPERATIONS), 0)][::-1]
         undone = {op.undoes: op.seq for op in past if op.undoes}
-        return [
-            Operation(op.seq, op.time, op.verb, op.summary, op.edits, op.undoes, undone.get(op.seq, 0)) for op in past
-        ]
+        return [replace(op, undone_by=undone.get(op.seq, 0)) for op in past]
 
     def operate(
         self, user: str, verb: str, summary: str, decide: Callable[[View], Iterable[Edit] | None], *, undoes: int = 0
@@ -295,31 +298,55 @@ class Engine:
         """Append one operation, decided on the newest view; None where `decide` finds nothing to do."""
         for _ in range(_TRIES):
             view = self.view(user, fresh=True)
-            edits = decide(view)
+            edits, seen = self._decide(decide, view)
             if edits is None:
                 return None
-            record, operation = self._operation_record(user, view, verb, summary, tuple(edits), undoes)
+            record, operation = self._operation_record(user, view, verb, summary, edits, undoes, seen)
             if self.committer.commit(Append((record,), view.seq)) is Outcome.CREATED:
                 self._views[user] = advance(view, operation)
                 return operation
         raise UnavailableError("contended", "other processes keep changing this store", hint="try again")
 
+    def _decide(
+        self, decide: Callable[[View], Iterable[Edit] | None], view: View
+    ) -> tuple[tuple[Edit, ...] | None, dict[str, int]]:
+        """What it decides, and the newest record of each agent it looked at. No operation stops a save that is under
+        way: so it is written down which one it did not know."""
+        seen: dict[str, int] = {}
+        self._deciding.seen = seen
+        try:
+            edits = decide(view)
+            return None if edits is None else tuple(edits), seen
+        finally:
+            self._deciding.seen = None
+
     def operate_with(
         self, user: str, view: View, records: Sequence[Record], verb: str, summary: str, edits: Iterable[Edit]
     ) -> bool:
         """Append records and an operation about them together; False, and nothing done, where somebody was faster."""
-        record, operation = self._operation_record(user, view, verb, summary, tuple(edits), 0)
+        seen = {record.key.agent: record.seq for record in records}
+        record, operation = self._operation_record(user, view, verb, summary, tuple(edits), 0, seen)
         if self.committer.commit(Append((*records, record), view.seq)) is not Outcome.CREATED:
             return False
         self._views[user] = advance(view, operation)
         return True
 
     def _operation_record(
-        self, user: str, view: View, verb: str, summary: str, edits: tuple[Edit, ...], undoes: int
+        self,
+        user: str,
+        view: View,
+        verb: str,
+        summary: str,
+        edits: tuple[Edit, ...],
+        undoes: int,
+        seen: Mapping[str, int],
     ) -> tuple[Record, Operation]:
         key, seq, now = Key(user, OPERATIONS), view.seq + 1, self.now()
-        operation = Operation(seq, now, verb, summary, edits, undoes)
+        seen = {agent: seen[agent] for agent in {e[1] for e in edits if e[0] == "branch"} if agent in seen}
+        operation = Operation(seq, now, verb, summary, edits, undoes, seen=seen)
         told: dict[str, Any] = {"verb": verb, "summary": summary, "edits": [list(e) for e in edits], "undoes": undoes}
+        if seen:
+            told["seen"] = seen
         if seq % SNAPSHOT_EVERY == 0:
             told["snapshot"] = to_state(advance(view, operation))
         parent_link = b"" if seq == 1 else self.head(key, seq - 1).link
@@ -337,7 +364,9 @@ class Engine:
 def operation_of(head: Head) -> Operation:
     told = codec.unpack(head.metadata)
     edits = tuple(tuple(e) for e in told["edits"])
-    return Operation(head.seq, head.time, told["verb"], told["summary"], edits, told["undoes"])
+    return Operation(
+        head.seq, head.time, told["verb"], told["summary"], edits, told["undoes"], seen=told.get("seen", {})
+    )
 
 
 def _tag_of(agent: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from ..errors import InvalidInputError
@@ -25,13 +26,18 @@ OPEN = "open"
 
 def candidates(engine: Engine, key: Key, view: AgentView, extra: Mapping[int, str] | None = None) -> list[Candidate]:
     """An agent's checkpoints as a policy sees them, newest first, each with what protects it."""
+    heads = engine.heads(key)
+    newest = next(heads, None)
+    if newest is None:
+        return []
     names: dict[int, list[str]] = {}
-    for name, seq in branch_heads(engine.newest(key), view).items():
+    # the newest of the same look: what a save adds meanwhile is neither among these nor a head that protects one
+    for name, seq in branch_heads(newest, view).items():
         names.setdefault(seq, []).append(f"head of {name}")
     for name, seq in view.tags.items():
         names.setdefault(seq, []).append(f"tag {name}")
     found = []
-    for head in engine.heads(key):
+    for head in chain((newest,), heads):
         if head.seq in view.dropped:
             continue
         protected = names.get(head.seq, [])
@@ -195,7 +201,9 @@ def clear(engine: Engine, refs: Resolver, user: str, agents: Sequence[str]) -> i
 
 
 def delete_agent(engine: Engine, refs: Resolver, user: str, agent: str) -> int:
-    return _drop_whole(engine, user, [agent], "delete", deleted=True)
+    count = _drop_whole(engine, user, [agent], "delete", deleted=True)
+    # a save that was under way may have come through just before; none does any more
+    return count + _drop_whole(engine, user, [agent], "delete", deleted=True)
 
 
 def _drop_whole(engine: Engine, user: str, agents: Sequence[str], verb: str, *, deleted: bool) -> int:

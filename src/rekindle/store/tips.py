@@ -111,14 +111,15 @@ class Tip:
 
 
 def branch_heads(newest: Head | None, view: AgentView) -> dict[str, int]:
-    """Every branch's head. A record tells the heads its writer knew; later operations have the last word."""
+    """Every branch's head. A record tells the heads its writer knew; later operations have the last word, but not over
+    a save that was under way when they were decided: what it kept stays the head of its branch."""
     heads: dict[str, int] = {}
     since = 0
     if newest is not None:
         heads = {**newest.heads, newest.branch: newest.seq}
         since = newest.guard
     for name, pointer in view.branches.items():
-        if pointer.operation > since or name not in heads:
+        if name not in heads or (pointer.operation > since and heads[name] <= pointer.seen):
             if pointer.seq is None:
                 heads.pop(name, None)
             else:

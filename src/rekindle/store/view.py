@@ -17,11 +17,15 @@ Edit = Sequence[Any]
 ("closed", agent, seq, old, new) | ("policy", "", old, new); old and new are None where there is nothing."""
 
 
+_ALL = 1 << 62
+
+
 class Pointer(NamedTuple):
-    """Where a branch points, and since which operation."""
+    """Where a branch points, since which operation, and what was the agent's newest record when that was decided."""
 
     seq: int | None
     operation: int
+    seen: int = _ALL
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Operation:
     edits: tuple[Edit, ...]
     undoes: int = 0
     undone_by: int = 0
+    seen: Mapping[str, int] = field(default_factory=dict)
+    """By agent, where branches are edited: the newest record the decision rests on."""
 
     @property
     def undoable(self) -> bool:
@@ -91,14 +97,15 @@ def advance(view: View, operation: Operation) -> View:
         if verb == "policy":
             policy = edit[3]
         else:
-            agents[agent] = _edited(agents.get(agent) or _NOTHING, edit, operation.seq)
+            agents[agent] = _edited(agents.get(agent) or _NOTHING, edit, operation)
     return View(operation.seq, agents, policy)
 
 
-def _edited(held: AgentView, edit: Edit, operation: int) -> AgentView:
+def _edited(held: AgentView, edit: Edit, operation: Operation) -> AgentView:
     verb = edit[0]
     if verb == "branch":
-        return replace(held, branches={**held.branches, edit[2]: Pointer(edit[4], operation)})
+        pointer = Pointer(edit[4], operation.seq, operation.seen.get(edit[1], _ALL))
+        return replace(held, branches={**held.branches, edit[2]: pointer})
     if verb == "tag":
         tags = {name: seq for name, seq in held.tags.items() if name != edit[2]}
         return replace(held, tags=tags if edit[4] is None else {**tags, edit[2]: edit[4]})
