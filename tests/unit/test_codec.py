@@ -12,6 +12,7 @@ from collections import OrderedDict, defaultdict, deque
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import ormsgpack
 import pydantic
 import pytest
@@ -201,7 +202,8 @@ def test_an_unregistered_type_is_refused_and_the_error_says_where_and_what_to_do
         assert "Stranger" in raised.value.message
         assert "a[1].b" in raised.value.message
         assert "register(Stranger)" in str(raised.value)
-    for odd in (defaultdict(list), lambda: 1, object(), os, type):
+    records = np.rec.array([(1, 2)], dtype=[("a", "i4"), ("b", "i4")])
+    for odd in (defaultdict(list), lambda: 1, object(), os, type, np.add, np.poly1d([1]), records, records[0]):
         with pytest.raises(InvalidInputError):
             codec.pack([odd])
 
