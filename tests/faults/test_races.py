@@ -1,5 +1,7 @@
 """Several at once, in threads and in processes: nothing is lost, nobody is left out, and verify is clean at the end."""
 
+import contextlib
+import io
 import json
 import multiprocessing
 import os
@@ -7,13 +9,14 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rekindle import Checkpoint, ConflictError, NotFoundError, Store, open_store
+from rekindle.store import names
 from rekindle.store.retain import delete_checkpoint
 
 TORTURE = os.environ.get("REKINDLE_TORTURE") == "1"
@@ -204,6 +207,8 @@ def during(store: Store, look: str, save: Callable[[], object], *, after: bool =
     def looking(*args: Any, **kwargs: Any) -> Any:
         setattr(store._engine, look, taken)
         answer = taken(*args, **kwargs) if after else None
+        if isinstance(answer, Iterator):
+            answer = iter(list(answer))
         save()
         return answer if after else taken(*args, **kwargs)
 
@@ -266,6 +271,104 @@ def test_an_agent_that_was_deleted_has_nothing_left_of_a_save_under_way(url: str
         assert [c.seq for c in store.list("a")] == [5, 4, 3, 2, 1]
         assert store.restore("a") == {"n": 4}
         assert store.restore("a@side") == {"n": 3}
+
+
+def test_an_export_beside_a_saver_can_be_imported(url: str) -> None:
+    ours, theirs = two_handles(url)
+    file = io.BytesIO()
+    during(ours, "heads", lambda: theirs.save("a", {"n": 4}))
+    assert ours.export("a", file) == 4
+    file.seek(0)
+    assert {c.branch: c.seq for c in theirs.import_(file, agent_id="copy")} == {"main": 3, "side": 4}  # 5 came later
+    during(ours, "heads", lambda: theirs.fork("a@2", "late"))
+    file = io.BytesIO()
+    assert ours.export("a", file) == 5
+    file.seek(0)
+    theirs.import_(file, agent_id="again")
+    assert set(theirs.branches("again")) == {"main", "side", "late"}
+    whole(url).close()
+
+
+def test_what_is_collected_while_it_is_read_was_pruned_and_is_no_damage(url: str) -> None:
+    with open_store(url) as ours, open_store(url) as theirs:
+        for n in range(3):
+            ours.save("a", {"n": n, "text": [f"{n} of many words " * 400] * 20})
+
+        def drop() -> None:
+            theirs.prune("keep-last=1")
+            theirs.collect()
+
+        old = ours.get("a@1")
+        reads: list[Callable[[], object]] = [
+            lambda: ours.diff(old, "a@3"),
+            lambda: ours.export("a", io.BytesIO()),
+            lambda: ours.blame("a", "n"),
+            lambda: list(ours.grep("many words")),
+            lambda: ours.restore(old),
+        ]
+        for read in reads:
+            during(ours, "fetch", drop, after=False)
+            try:
+                read()
+            except NotFoundError as e:
+                assert "pruned" in str(e) or "no-record" in e.code
+            with contextlib.suppress(ConflictError, NotFoundError):
+                theirs.undo()
+            for n in range(3):
+                ours.save("a", {"n": n, "text": [f"{n} of many words " * 400] * 20})
+            old = ours.list("a")[2]
+
+
+# -- names for what goes meanwhile -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["tag", "fork", "label"])
+def test_what_was_pruned_meanwhile_gets_no_name(url: str, verb: str) -> None:
+    ours, theirs = two_handles(url)
+    old = ours._refs.head("a@2")
+    theirs.prune("keep-last=1")
+    acts: dict[str, Callable[[], object]] = {
+        "tag": lambda: names.tag(ours._engine, ours._refs, old, "old", move=False),
+        "fork": lambda: names.fork(ours._engine, ours._refs, old, "old"),
+        "label": lambda: names.label(ours._engine, old, "old"),
+    }
+    with pytest.raises(NotFoundError):
+        acts[verb]()
+    theirs.collect()
+    with whole(url) as store:
+        assert store.tags("a") == {}
+
+
+def test_an_undo_makes_no_name_for_what_is_gone(url: str) -> None:
+    with open_store(url) as store:
+        for n in range(4):
+            store.save("a", {"n": n})
+        store.tag("a@1", "best")
+        moved = store.tag("a@2", "best", move=True) and store.operations()[-1].seq
+        store.prune("keep-last=1")
+        with pytest.raises(ConflictError, match="pruned"):
+            store.undo(moved)
+        store.collect()
+        with pytest.raises(ConflictError, match="collected"):
+            store.undo(moved)
+        assert {name: c.seq for name, c in store.tags("a").items()} == {"best": 2}
+    whole(url).close()
+
+
+def test_an_undo_leaves_a_tag_and_a_label_that_were_changed_since(url: str) -> None:
+    with open_store(url) as store:
+        for n in range(3):
+            store.save("a", {"n": n})
+        for seq in (1, 2, 3):
+            store.tag(f"a@{seq}", "best", move=True)
+            store.label("a@1", f"label {seq}")
+        for operation in (1, 2, 3, 4):
+            store.undo(operation)
+        assert store.tags("a")["best"].seq == 3
+        assert store.get("a@1").label == "label 3"
+        store.undo()
+        store.undo()
+        assert (store.tags("a")["best"].seq, store.get("a@1").label) == (2, "label 2")
 
 
 # -- the same agent from two sides -------------------------------------------------------------------------------

@@ -25,15 +25,18 @@ def blame(engine: Engine, refs: Resolver, head: Head, path_text: str) -> list[He
     """
     path = parse(path_text)
     follower = Follower(path, engine.fetch(head.key), engine.hasher(head.key.user))
-    follower.resolve(head.root)
-    if follower.answers([head.root])[0] is None:
+    with engine.reading(head):
+        follower.resolve(head.root)
+        there = follower.answers([head.root])[0]
+    if there is None:
         get(engine.state(head, opaque=True), path)
         raise NotFoundError("path-not-found", f"the state has no {path_text}")
     changed: list[Head] = []
     newer: tuple[Head, Any] | None = None
     history = refs.history(head)
     while batch := list(islice(history, _BATCH)):
-        answers = follower.answers([older.root for older in reversed(batch)])[::-1]
+        with engine.reading(*batch):
+            answers = follower.answers([older.root for older in reversed(batch)])[::-1]
         for older, answer in zip(batch, answers, strict=True):
             if newer is not None and follower.differ(newer[1], answer):
                 changed.append(newer[0])

@@ -29,7 +29,8 @@ def diff(engine: Engine, head_a: Head, head_b: Head) -> tuple[Change, ...]:
     a, b = RecallingReader(engine.fetch(head_a.key), engine.hasher(head_a.key.user)), None
     if head_a.key != head_b.key:
         b = RecallingReader(engine.fetch(head_b.key), engine.hasher(head_b.key.user))
-    return diff_trees(a, engine.root(head_a), b or a, engine.root(head_b))
+    with engine.reading(head_a, head_b):
+        return diff_trees(a, engine.root(head_a), b or a, engine.root(head_b))
 
 
 def bisect(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..state.tree import Hasher, Node, Place, check, derive_key, node_from
 from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
 from ..storage.record import OPERATION, Head, open_head, seal
 from .commit import Committer
+from .lost import lost, part_lost
 from .ranges import Ranges
 from .tips import Tip
 from .view import Edit, Operation, View, advance, from_state, to_state
@@ -126,7 +128,7 @@ class Engine:
         if data is not None:
             return open_head(key, seq, data)
         newest = self.newest(key)
-        if newest is None or seq > newest.seq or seq in self.view(key.user).agent(key.agent).gone:
+        if newest is None or seq > newest.seq or seq in self.view(key.user, fresh=True).agent(key.agent).gone:
             raise NotFoundError("no-record", f"agent {key.agent!r} has no checkpoint {seq}")
         raise lost(key, seq)
 
@@ -172,13 +174,24 @@ class Engine:
     def reader(self, key: Key, *, opaque: bool = False) -> Reader:
         return Reader(self.fetch(key), self.hasher(key.user), opaque=opaque)
 
+    @contextmanager
+    def reading(self, *heads: Head) -> Iterator[None]:
+        """Reading states of these. What a collect has taken out since their heads were read is not damage:
+        NotFoundError."""
+        try:
+            yield
+        except CorruptDataError as e:
+            for head in heads:
+                key, seq = head.key, head.seq
+                if seq in self.view(key.user, fresh=True).agent(key.agent).gone:
+                    raise NotFoundError("no-record", f"checkpoint {seq} of agent {key.agent!r} was pruned") from e
+            raise
+
     def state(self, head: Head, *, opaque: bool = False) -> Any:
         try:
-            return self._state(head, opaque)
+            with self.reading(head):
+                return self._state(head, opaque)
         except CorruptDataError as e:
-            key, seq = head.key, head.seq
-            if seq in self.view(key.user, fresh=True).agent(key.agent).gone:  # since its head was read
-                raise NotFoundError("no-record", f"checkpoint {seq} of agent {key.agent!r} was pruned") from e
             if "record" in e.message:
                 raise
             raise CorruptDataError(
@@ -209,7 +222,7 @@ class Engine:
                     else:
                         out.append([self.storage.packs.read(first, n, slot)])
                 except KeyError as e:
-                    raise _part_lost(first if type(first) is str else key.agent, int(e.args[0])) from e
+                    raise part_lost(first if type(first) is str else key.agent, int(e.args[0])) from e
             return out
 
         return fetch
@@ -371,20 +384,6 @@ def operation_of(head: Head) -> Operation:
 
 def _tag_of(agent: str) -> str:
     return agent_tag(check(agent.encode()))
-
-
-def lost(key: Key, seq: int) -> CorruptDataError:
-    what = (
-        f"operation {seq} of user {key.user!r}" if key.agent == OPERATIONS else f"record {seq} of agent {key.agent!r}"
-    )
-    return CorruptDataError("record-lost", f"{what} is missing and nothing took it out", hint="run `rekindle verify`")
-
-
-def _part_lost(agent: str, seq: int) -> CorruptDataError:
-    return CorruptDataError(
-        "record-lost", f"record {seq} of agent {agent!r}, which holds a part of this state, is missing",
-        hint="run `rekindle verify`",
-    )  # fmt: skip
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

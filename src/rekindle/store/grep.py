@@ -64,10 +64,12 @@ def _changes(engine: Engine, reader: RecallingReader, head: Head) -> tuple[Chang
         parent = engine.head(head.key, seq)
         seq = view.parent_of_gone(parent.parent)
     if parent is None or parent.seq in view.dropped:
-        return (Change("add", (), new=reader.value(engine.root(head))),)
+        with engine.reading(head):
+            return (Change("add", (), new=reader.value(engine.root(head))),)
     if parent.digest == head.digest:
         return ()
-    return diff_trees(reader, engine.root(parent), reader, engine.root(head))
+    with engine.reading(parent, head):
+        return diff_trees(reader, engine.root(parent), reader, engine.root(head))
 
 
 def _texts_that_came(changes: tuple[Change, ...], regex: re.Pattern[str]) -> Iterator[tuple[Path, str]]:

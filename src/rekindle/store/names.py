@@ -11,10 +11,20 @@ from .resolve import Resolver
 from .view import Edit, View
 
 
+def _must_be_here(view: View, head: Head) -> None:
+    """A name for a checkpoint that was pruned since it was looked up would lead nowhere."""
+    if head.seq in view.agent(head.key.agent).dropped:
+        raise NotFoundError(
+            "checkpoint-not-found", f"checkpoint {head.seq} of agent {head.key.agent!r} was pruned",
+            hint="undo the prune, or name another",
+        )  # fmt: skip
+
+
 def fork(engine: Engine, refs: Resolver, head: Head, branch: str) -> None:
     agent, name = head.key.agent, check_name(branch, "a branch")
 
     def decide(view: View) -> list[Edit]:
+        _must_be_here(view, head)
         if name in refs.branches(agent):
             raise ConflictError(
                 "branch-exists", f"agent {agent!r} has a branch {name!r}",
@@ -47,6 +57,7 @@ def tag(engine: Engine, refs: Resolver, head: Head, name: str, *, move: bool) ->
     check_name(name, "a tag")
 
     def decide(view: View) -> list[Edit] | None:
+        _must_be_here(view, head)
         old = view.agent(agent).tags.get(name)
         if old == head.seq:
             return None
@@ -77,6 +88,7 @@ def label(engine: Engine, head: Head, text: str | None) -> None:
     agent = head.key.agent
 
     def decide(view: View) -> list[Edit] | None:
+        _must_be_here(view, head)
         old = view.agent(agent).labels.get(head.seq, head.label)
         return None if old == text else [("label", agent, head.seq, old, text)]
 

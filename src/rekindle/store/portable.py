@@ -19,7 +19,10 @@ from .engine import Engine
 from .outgoing import Outgoing
 from .portfile import PortableFile, PortableWriter
 from .resolve import AnyRef, Resolver
+from .tips import branch_heads
+from .view import AgentView
 
+_TRIES = 100
 Target = str | os.PathLike[str] | BinaryIO
 
 
@@ -27,21 +30,20 @@ def export(engine: Engine, refs: Resolver, ref: AnyRef, file: Target, *, branch_
     """Write an agent's checkpoints, branches, tags and labels as one portable file; how many checkpoints.
 
     With `branch_only`, the history of the checkpoint that `ref` means. What was pruned is not in it; what of it is
-    still needed, or lies with other agents, is. A path comes into being when all of it is written.
+    still needed, or lies with other agents, is. A path comes into being when all of it is written. NotFoundError where
+    a collect took something out that was to be written.
     """
     tip = refs.head(ref)
     key = tip.key
-    view = engine.view(key.user, fresh=True).agent(key.agent)
+    view, newest, parents = _look(engine, key)
     if branch_only:
         seqs = [head.seq for head in refs.history(tip)][::-1]
-        parents: dict[int, int] = {}
         branches = {name: seq for name, seq in refs.branches(key.agent).items() if seq in set(seqs)}
         if tip.seq not in branches.values():
             branches[tip.branch] = tip.seq
     else:
-        parents = {head.seq: head.parent for head in engine.heads(key)}
         seqs = sorted(seq for seq in parents if seq not in view.dropped)
-        branches = refs.branches(key.agent)
+        branches = branch_heads(newest, view)
     kept = set(seqs)
     with _written(file) as out:
         writer = PortableWriter(out, {"agent": key.agent, "user": key.user})
@@ -52,7 +54,8 @@ def export(engine: Engine, refs: Resolver, ref: AnyRef, file: Target, *, branch_
             parent = before if branch_only else view.parent_of_gone(head.parent)
             while parent and parent not in kept:
                 parent = view.parent_of_gone(parents[parent])
-            outgoing.head(head, parent, view.labels.get(seq, head.label))
+            with engine.reading(head):
+                outgoing.head(head, parent, view.labels.get(seq, head.label))
             before = seq
         writer.close(
             {
@@ -63,6 +66,21 @@ def export(engine: Engine, refs: Resolver, ref: AnyRef, file: Target, *, branch_
             }
         )
     return len(seqs)
+
+
+def _look(engine: Engine, key: Key) -> tuple[AgentView, Head | None, dict[int, int]]:
+    """An agent at one moment: its view, its newest record, and the parents of all. What is saved meanwhile is in the
+    file with neither its branch nor its state."""
+    for _ in range(_TRIES):
+        view = engine.view(key.user, fresh=True)
+        newest: Head | None = None
+        parents = {}
+        for head in engine.heads(key):
+            newest = newest or head
+            parents[head.seq] = head.parent
+        if engine.view(key.user, fresh=True).seq == view.seq:
+            return view.agent(key.agent), newest, parents
+    raise UnavailableError("contended", "other processes keep changing this store", hint="try again")
 
 
 @contextmanager
