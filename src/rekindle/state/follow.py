@@ -15,7 +15,7 @@ from . import codec
 from .path import ABSENT, Key, Path, find
 from .read import Fetch
 from .recall import LISTS, MAPS, RecallingReader, chain_start, in_order
-from .tree import Hasher, Index, Kind, Place, item_from, node_from
+from .tree import Hasher, Index, Kind, Place, check_node, item_from, node_from
 
 Stored = list[Any]
 """A node, or one of its items: a child has 2 parts, a run 5, an index 7. As records carry them."""
@@ -105,6 +105,8 @@ class Follower:
         """
         if len(self._known) > _REMEMBERED:
             self._known.clear()
+        for root in roots:
+            check_node(root)
         spots = [self._spot(root) for root in roots]
         held = [spot for spot in spots if isinstance(spot, Held)]
         # a key is mostly where it was: look at the other runs of a map only where it is not

@@ -14,7 +14,7 @@ from .memory import NOTHING, Memory
 from .quiet import quiet_gc
 from .registry import Opaque, build
 from .tracked import tracked
-from .tree import Child, Hasher, Index, Item, Kind, Node, Place, Run, item_from
+from .tree import Child, Hasher, Index, Item, Kind, Node, Place, Run, check_item, item_from
 
 Fetch = Callable[[Sequence[Place]], list[list[bytes]]]
 """Places -> for each the slots that lie there. A place nobody holds any more is CorruptDataError."""
@@ -112,8 +112,10 @@ class Reader:
         slot = slots.parse(b"".join(found))
         stored = codec.unpack(slots.expand([(slot.compression, slot.payload)]))
         try:
+            for item in stored:
+                check_item(item)
             items = [item_from(item, self._hasher) for item in stored]
-        except (TypeError, ValueError, IndexError) as e:
+        except (TypeError, ValueError, IndexError, RecursionError) as e:
             raise CorruptDataError("bad-index", f"an index of a state is not one: {e}") from e
         if self._hasher.items(items) != index.digest:
             raise CorruptDataError("hash-mismatch", "an index of a state is not what was written")
@@ -219,6 +221,8 @@ def splice(old: Any, new: Any, splices: Sequence[slots.Splice]) -> list[Any]:
     """Old with splices made, as pieces in order; starts are positions in old, ascending."""
     out, at, used = [], 0, 0
     for start, removed, added in splices:
+        if start < at or removed < 0 or added < 0:  # the same piece again and again is how a few bytes become many
+            raise CorruptDataError("bad-slot", "a part's edits are not in order")
         out.append(old[at:start])
         out.append(new[used : used + added])
         at, used = start + removed, used + added

@@ -102,12 +102,20 @@ def parse(slot: bytes) -> Slot:
     try:
         stored: Any = ormsgpack.unpackb(header) if header else None
         if not flags & SPLICE:
-            return Slot(flags, None, stored, payload)
-        lengths, flat = stored
+            return Slot(flags, None, _numbers(stored), payload)
+        lengths, flat = _numbers(stored[0]), _numbers(stored[1])
         splices = [(flat[i], flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3)]
     except (ValueError, TypeError, IndexError) as e:
         raise CorruptDataError("bad-slot", f"a part of a state is not one: {e}") from e
     return Slot(flags & _COMPRESSION, splices, lengths, payload)
+
+
+def _numbers(stored: Any) -> Any:
+    if stored is not None and (
+        type(stored) is not list or not set(map(type, stored)) <= {int} or min(stored, default=0) < 0
+    ):
+        raise ValueError("its lengths are none")
+    return stored
 
 
 def expand(pieces: Sequence[tuple[int, bytes]], limit: int = _SIZE_LIMIT) -> bytes:

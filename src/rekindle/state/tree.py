@@ -185,26 +185,84 @@ def derive_key(secret: bytes, user: str) -> bytes:
     return blake3(user.encode(), key=secret).digest(32)
 
 
+_MOST = 1 << 32
+_RUN = (bytes, int, int, int, list)
+_INDEX = (bytes, int, int, int)
+_ALONE = {Kind.LEAF: 5, Kind.OBJECT: 2}
+"""The kinds of one item, and how many parts that has."""
+
+
+def check_node(stored: Any) -> None:
+    """CorruptDataError where this is not what a record carries as the description of a state."""
+    try:
+        _check_node(stored)
+    except (TypeError, ValueError, IndexError, RecursionError) as e:
+        raise CorruptDataError(
+            "bad-node", f"a state's description is not one: {e}", hint="run `rekindle verify`"
+        ) from e
+
+
+def _check_node(stored: Any) -> None:
+    kind, about, items = stored
+    if type(kind) is not int or type(items) is not list:
+        raise ValueError("it is of no kind, or has no items")
+    if about is not None and (list(map(type, about)) != [str, int] or about[1] < 1):
+        raise ValueError("it names no type")
+    alone = _ALONE.get(Kind(kind))
+    if alone and (len(items) != 1 or len(items[0]) != alone):
+        raise ValueError("it holds what its kind does not")
+    for item in items:
+        check_item(item)
+
+
+def check_item(item: Any) -> None:
+    """The same of one item; ValueError or TypeError."""
+    types = tuple(map(type, item))
+    if types == (bytes, list):
+        _check_node(item[1])
+    elif types == _RUN:
+        _check_places(item[4])
+        if not (0 <= item[1] < _MOST and item[2] >= 0):
+            raise ValueError("a part's count or size cannot be")
+    elif types[:4] == _INDEX and len(item) == 7:
+        _check_places(item[4:])
+        if not (item[1] >= 0 and 0 <= item[2] < _MOST and item[3] >= 0):
+            raise ValueError("an index's count or size cannot be")
+    else:
+        raise ValueError("an item of it is none")
+
+
+def _check_places(flat: list[Any]) -> None:
+    if not flat or len(flat) % 3:
+        raise ValueError("a place is three values")
+    numbers = [*flat[1::3], *flat[2::3], *(first for first in flat[::3] if type(first) not in (str, bytes))]
+    if not set(map(type, numbers)) <= {int} or min(numbers) < 0 or max(numbers) >= 1 << 62:
+        raise ValueError("a place cannot be")
+    if any(type(first) is int and not first + n <= _MOST for first, n in zip(flat[::3], flat[1::3], strict=True)):
+        raise ValueError("a place is beyond every record")
+
+
 def node_from(stored: Any, hasher: Hasher) -> Node:
     """The node a record carries; children come with it, what lies behind indexes does not."""
-    try:
-        kind, about, items = stored
-        node = Node(Kind(kind), [item_from(item, hasher) for item in items], None, about)
-        if not any(isinstance(item, Index) for item in node.top):
-            node.items = list(node.top)  # type: ignore[arg-type]
-    except (TypeError, ValueError, IndexError) as e:
-        raise CorruptDataError("bad-node", f"a state's description is not one: {e}") from e
+    check_node(stored)
+    return _node_from(stored, hasher)
+
+
+def _node_from(stored: Any, hasher: Hasher) -> Node:
+    kind, about, items = stored
+    node = Node(Kind(kind), [item_from(item, hasher) for item in items], None, about)
+    if not any(isinstance(item, Index) for item in node.top):
+        node.items = list(node.top)  # type: ignore[arg-type]
     hasher.seal(node)
     return node
 
 
 def item_from(stored: Any, hasher: Hasher) -> Item:
+    """Of an item that was checked."""
     if len(stored) == 2:
-        return Child(stored[0], node_from(stored[1], hasher))
+        return Child(stored[0], _node_from(stored[1], hasher))
     if len(stored) == 5:
         digest, count, size, flags, flat = stored
-        if len(flat) % 3:
-            raise ValueError("a place is three values")
         places = [(flat[i], flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3)]
         return Run(digest, count, size, places, bool(flags & 1), bool(flags & 2))
     digest, level, count, size, *place = stored

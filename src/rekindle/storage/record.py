@@ -30,6 +30,15 @@ _SEALED = (
     "branch", "parent_link", "digest", "root", "label", "agent_type", "status", "metadata", "alias", "heads", "guard",
 )  # fmt: skip
 
+FIRST_TIME, LAST_TIME = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, as milliseconds."""
+_NONE = type(None)
+_TYPES = frozenset(
+    (int, str, int, int, str, bytes, bytes, root, label, str, str, bytes, alias, dict, int)
+    for root in (list, _NONE) for label in (str, _NONE) for alias in (str, _NONE)
+)  # fmt: skip
+"""What the fields of the plain and the sealed part may be, in order."""
+
 OPERATION = "operation"
 """The kind of a record in an operation log."""
 
@@ -122,6 +131,7 @@ def open_head(key: Key, seq: int, data: bytes) -> Head:
         sealed = data[_FIXED + len(ormsgpack.packb([parent, kind, time, size])) :]
         fields: Any = ormsgpack.unpackb(inflate(sealed, _LIMIT) if data[2] & _COMPRESSED else sealed)
         more, told = (fields[11] if len(fields) > 11 else {}), dict(zip(_SEALED, fields[:11], strict=True))
+        _check_fields(seq, (parent, kind, time, size, *told.values()), more)
         link = more.get(EMPTIED) or check(b"".join((bound, data[:4], data[_FIXED:])))
         return Head(
             key, seq, parent, kind, time, size, **told,
@@ -129,6 +139,17 @@ def open_head(key: Key, seq: int, data: bytes) -> Head:
         )  # fmt: skip
     except (ValueError, TypeError, IndexError) as e:
         raise CorruptDataError("bad-record", f"{what} does not read: {e}", hint="run `rekindle verify`") from e
+
+
+def _check_fields(seq: int, fields: tuple[Any, ...], more: Any) -> None:
+    """ValueError where these are no fields of a record `seq`. A checksum is none against somebody who made one."""
+    if tuple(map(type, fields)) not in _TYPES or type(more) is not dict:
+        raise ValueError("a field of it is of another type")
+    parent, time, size, heads = fields[0], fields[2], fields[3], fields[-2]
+    if not 0 <= parent < seq or size < 0 or not FIRST_TIME <= time <= LAST_TIME:
+        raise ValueError("its parent, its time or its size cannot be")
+    if heads and not set(map(type, heads.values())) <= {int}:
+        raise ValueError("its heads are none")
 
 
 def glimpse(data: bytes) -> tuple[int, bool]:

@@ -104,6 +104,9 @@ class Incoming:
         try:
             written.node = self._node(stored, written)
             written.filling.seal()
+        except RecursionError as e:
+            written.filling.abort()
+            raise damaged("a state in it is nested without end") from e
         except BaseException:
             written.filling.abort()
             raise
@@ -142,6 +145,8 @@ class Incoming:
             out.reused.add((INDEX, number))
         else:
             _, level, items = self._catalog.entry(INDEX, number)
+            if any(len(item) == 1 and item[0] >= number for item in items):
+                raise damaged("a part of a state in it holds itself")
             found = [self._item(kind, item, out) for item in items]
             place = Slots(out.filling.put, _not_shared, compress=self._compress).put_items(found)
             count, size = sum(item.count for item in found), sum(item.size for item in found)

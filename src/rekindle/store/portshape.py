@@ -6,11 +6,13 @@ from typing import Any
 
 from ..state import codec
 from ..state.tree import Kind
+from ..storage.record import FIRST_TIME, LAST_TIME
 from .outgoing import HEAD, INDEX, PIECE
 from .portfile import damaged
 
 _MOST = 1 << 63
 _KINDS = frozenset(int(kind) for kind in Kind)
+_ALONE = {int(Kind.LEAF): 4, int(Kind.OBJECT): 2}
 _FIELDS = {
     "seq": int, "parent": int, "id": str, "kind": str, "time": int, "branch": str, "agent_type": str, "status": str,
     "metadata": bytes, "more": dict,
@@ -43,7 +45,8 @@ def check_end(end: dict[str, Any]) -> None:
 
 def _check_fields(fields: Any) -> None:
     fine = type(fields) is dict and all(type(fields.get(name)) is kind for name, kind in _FIELDS.items())
-    fine = fine and all(_is_number(fields[name]) for name in ("seq", "parent", "time"))
+    fine = fine and all(_is_number(fields[name]) for name in ("seq", "parent"))
+    fine = fine and FIRST_TIME <= fields["time"] <= LAST_TIME
     fine = fine and type(fields.get("label")) in (str, type(None)) and _is_plain(fields["more"])
     fine = fine and (not fields["metadata"] or type(codec.unpack(fields["metadata"], opaque=True)) is dict)
     _refuse_unless(fine, "a checkpoint")
@@ -56,6 +59,8 @@ def _check_tree(tree: Any) -> None:
         fine = type(about) is list and len(about) == 2 and type(about[0]) is str and _is_number(about[1])
     _refuse_unless(fine, "a state")
     _check_items(tree[2])
+    alone = _ALONE.get(tree[0])
+    _refuse_unless(alone is None or list(map(len, tree[2])) == [alone], "a state")
 
 
 def _check_items(items: Any) -> None:
