@@ -75,6 +75,35 @@ class Level(enum.IntEnum):
 
 
 @register
+class Status(enum.StrEnum):
+    RUNNING = "running"
+
+
+@register
+class Phase(str, enum.Enum):  # noqa: UP042 - as many programs still write it
+    FIRST = "first"
+
+
+@register
+class Root(pydantic.RootModel[list[int]]):
+    pass
+
+
+@register
+@pydantic.dataclasses.dataclass
+class Checked:
+    x: int
+    y: str = "y"
+
+
+@register
+class Partly(msgspec.Struct):
+    a: int
+    b: int | msgspec.UnsetType = msgspec.UNSET
+    c: int = 3
+
+
+@register
 class Flags(enum.Flag):
     A = 1
     B = 2
@@ -136,6 +165,7 @@ def the_word() -> Word:
 USERS_VALUES = [
     Note("n", {"a"}), Frozen(1, (2,)), Model(name="m", count=2, other=[1]), Model(name="m"), Struct(1, [2]),
     Color.RED, Color.CRIMSON, Color.BLUE, Level.LOW, Flags.A | Flags.B, Flags(0), Pair(1, (2,)), Slotted(),
+    Status.RUNNING, {Phase.FIRST: Status.RUNNING}, Root([1, 2]), Checked(1), Partly(1), Partly(1, 2, 4),
     Attributes("a", size=2), Names(a=1), Stack([1, (2,)]), the_word(), Count(5),
 ]  # fmt: skip
 
@@ -252,8 +282,13 @@ def test_what_cannot_be_upgraded_says_so() -> None:
     class Breaks:
         pass
 
+    @register(name="codec.Hole", version=3, upgrade={2: lambda data: data})
+    class Hole:
+        pass
+
     for name, version, code in (
         ("codec.Stuck", 1, "no-upgrade"),
+        ("codec.Hole", 1, "no-upgrade"),
         ("codec.Stuck", 3, "type-too-new"),
         ("codec.Breaks", 1, "type-load-failed"),
     ):

@@ -77,8 +77,9 @@ def _room_beside(value: Any, room: int) -> int:
     held = getattr(value, "__dict__", None)
     if type(held) is dict:
         return room_left(held, room - 16)
-    if hasattr(value, "nbytes"):
-        return room - int(value.nbytes)
+    taken = getattr(value, "nbytes", None)
+    if type(taken) is int:  # an array's; a class of arrays has one too, which is no number
+        return room - taken
     entry = entry_for(type(value))
     return room_left(entry.dump(value), room - 16) if entry is not None else room - 16
 

@@ -27,6 +27,8 @@ class Entry:
     dump: Callable[[Any], Any]
     load: Callable[[Any], Any]
     upgrade: Upgrade | None
+    upgrades_from: frozenset[int] | None = None
+    """The versions there is an upgrade for; None: `upgrade` takes any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def register(
         own = shape_of(type_)
         dump, load = dump or own[0], load or own[1]
     step = (lambda data, old, table=dict(upgrade): table[old](data)) if isinstance(upgrade, Mapping) else upgrade
-    entry = Entry(type_, known, version, dump, load, step)
+    known_steps = frozenset(upgrade) if isinstance(upgrade, Mapping) else None
+    entry = Entry(type_, known, version, dump, load, step, known_steps)
     for t in [t for t, e in _by_type.items() if e.name == known]:
         del _by_type[t]
     _by_type[type_] = _by_name[known] = entry
@@ -137,7 +140,7 @@ def build(name: str, version: int, data: Any) -> Any:
         )
     try:
         while version < entry.version:
-            if entry.upgrade is None:
+            if entry.upgrade is None or (entry.upgrades_from is not None and version not in entry.upgrades_from):
                 raise InvalidInputError(
                     "no-upgrade",
                     f"the record holds {name!r} of version {version}, and version {entry.version} has no upgrade",

@@ -150,8 +150,17 @@ def _load_pydantic(cls: Any) -> Load:
 
 
 def _dump_struct(value: Any) -> dict[str, Any]:
+    """Its fields, and what it holds beside. A field that is unset by itself is left out: it will be so again."""
     held = {name: getattr(value, name) for name in value.__struct_fields__ if hasattr(value, name)}
+    if any(map(_unset, held.values())):
+        fields, defaults = value.__struct_fields__, value.__struct_defaults__
+        by_itself = dict(zip(fields[len(fields) - len(defaults) :], defaults, strict=True))
+        held = {name: item for name, item in held.items() if not _unset(item) or by_itself.get(name) is not item}
     return held | getattr(value, "__dict__", {})
+
+
+def _unset(item: Any) -> bool:
+    return type(item).__name__ == "UnsetType"
 
 
 def _load_struct(cls: Any) -> Load:
