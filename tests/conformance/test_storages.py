@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Literal
@@ -293,6 +295,49 @@ def test_a_unit_that_failed_never_comes_back_over_what_took_its_place() -> None:
                     again = FilesStorage("/store", disk=SimFiles(state.disk()), lock=nullcontext())
                     assert again.head(A, 2) == b"instead"
     assert undone > 5
+
+
+class Beside(OsDisk):
+    """Does something else in the middle of one of its steps, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_rename: Callable[[], object] | None = None
+        self.around_names: Callable[[Callable[[], list[str]]], list[str]] | None = None
+
+    def rename(self, source: str, target: str) -> None:
+        if self.at_rename is not None and target.endswith("00000002.json"):
+            self.at_rename()
+        super().rename(source, target)
+
+    def names(self, path: str) -> list[str]:
+        around, look = self.around_names, lambda: super(Beside, self).names(path)
+        if around is None or "/agents/" not in path:
+            return look()
+        self.around_names = None
+        return around(look)
+
+
+def test_a_reader_that_looked_at_half_a_unit_which_ended_meanwhile_looks_again(tmp_path: Path) -> None:
+    reading, writing = Beside(), Beside()
+    reader = FilesStorage(tmp_path / "store", disk=reading)
+    writer = FilesStorage(tmp_path / "store", disk=writing)
+    put(writer, record(B), record(B, 2))
+    half, looked = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: put(writer, record(A), record(A, 2)))
+
+    def look_between(look: Callable[[], list[str]]) -> list[str]:
+        writing.at_rename = lambda: (half.set(), looked.wait(10))
+        thread.start()
+        assert half.wait(10)
+        found = look()
+        looked.set()
+        thread.join()
+        return found
+
+    Path(reader.root, "users", "u", "agents", "a").mkdir()
+    reading.around_names = look_between
+    assert [seq for seq, _ in reader.heads(A)] == [2, 1]
 
 
 def test_a_chat_grows_by_what_is_new_in_it(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ..lock import FileLock
 from ..packs import FolderPacks
 from . import audit, layout
 from .filing import Filing
-from .intents import Intents
+from .intents import Intents, pending_of
 from .readable import damaged, document, open_document, read_head
 from .shelf import Shelf
 
@@ -168,9 +168,10 @@ class FilesStorage(Storage):
         """What is there, nothing half: what a writer began is awaited, and ended where the writer is gone."""
         self._live()
         with self._errors():
+            before = self._intents.seen()
             try:
                 found = look()
-                if not self._intents.pending():
+                if not pending_of(before) and self._intents.seen() == before:
                     return found
             except CorruptDataError:
                 pass  # damaged, or changed by a sweep while it was looked at
