@@ -58,6 +58,9 @@ _HOMES = {
 }
 
 
+__all__ = [*_HOMES]
+
+
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:

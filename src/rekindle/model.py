@@ -69,6 +69,12 @@ class Checkpoint:
     def __hash__(self) -> int:
         return hash((self.user_id, self.id))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Whole: a copy in another process has no store to load from."""
+        for name in _LAZY:
+            getattr(self, name)
+        return {name: value for name, value in self.__dict__.items() if name != "_load"}
+
     def _repr_html_(self) -> str:
         from .notebook import checkpoint_html
 

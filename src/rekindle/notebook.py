@@ -21,6 +21,7 @@ Checkpoint = Any
 
 _WIDTH = 100
 _ROWS = 50
+_HUNKS = 8
 _CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0;border:0;background:none"
 _HEAD = f"{_CELL};font-weight:600;border-bottom:1px solid rgba(128,128,128,.4)"
 _DIM = "opacity:.65"
@@ -100,10 +101,16 @@ def _sides(change: Change) -> tuple[str, str]:
     if change.op in ("remove", "set_remove"):
         return _code(change.old), ""
     if change.hunks:
-        parts = [("...".join(getattr(hunk, side) for hunk in change.hunks)) for side in ("old", "new")]
-        return _code(parts[0]), _code(parts[1])
+        return _parts([hunk.old for hunk in change.hunks]), _parts([hunk.new for hunk in change.hunks])
     old, new = preview_both(change.old, change.new, _WIDTH)
     return _code_text(old), _code_text(new)
+
+
+def _parts(texts: Sequence[str]) -> str:
+    """The parts of a long text that changed: the beginnings of the old and the new one would look the same."""
+    shown = [_code(text) if text else _dim("(nothing)") for text in texts[:_HUNKS]]
+    more = [_dim(f"… and {len(texts) - _HUNKS:,} more")] if len(texts) > _HUNKS else []
+    return "<br>".join([*shown, *more])
 
 
 def _moment(checkpoint: Checkpoint) -> str:

@@ -367,6 +367,9 @@ class Machine(RuleBasedStateMachine):
             going = {r.seq for r in held.alive} - safe
             if going and (agent or held.branches):
                 edits.append(("drop", name, going))
+        if agent and not self.model.of(agent).recs:
+            self.said(lambda: self.store.prune(f"keep-last={keep}", agent_id=agent, dry_run=dry), NotFoundError)
+            return
         plan = self.store.prune(f"keep-last={keep}", agent_id=agent, dry_run=dry)
         meant = {self.model.of(name).recs[seq].id for _, name, seqs in edits for seq in seqs}
         assert {d.candidate.id for d in plan.drop} == meant
@@ -400,9 +403,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(agents=st.lists(st.sampled_from(AGENTS), unique=True))
     def clear(self, agents: list[str]) -> None:
-        having = [agent for agent in agents if self.model.of(agent).recs]
-        edits = [edit for agent in having for edit in self.whole(agent)]
-        assert self.store.clear(agents) == sum(len(self.model.of(agent).alive) for agent in having)
+        if not all(self.model.of(agent).recs for agent in agents):
+            self.said(lambda: self.store.clear(agents), NotFoundError)
+            return
+        edits = [edit for agent in agents for edit in self.whole(agent)]
+        assert self.store.clear(agents) == sum(len(self.model.of(agent).alive) for agent in agents)
         if edits:
             self.model.operate("clear", edits)
 

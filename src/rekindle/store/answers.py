@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInputError
 from ..model import ATTRIBUTES, Checkpoint, checkpoint_id, lazy
@@ -13,6 +13,9 @@ from ..state import codec
 from ..state.change import Change
 from ..storage.record import Head
 from .engine import Engine
+
+if TYPE_CHECKING:
+    from ..state.show import Page
 
 _SHOWN = 50
 AGENT_FIELDS = ("status", "required_fields", "context_summary", "collected_fields", "state")
@@ -32,10 +35,16 @@ class Changes(tuple[Change, ...]):
         made.between = _name(old), _name(new)
         return made
 
-    def __repr__(self) -> str:
-        from ..state.show import page, render, summary
+    def page(self, limit: int, offset: int = 0) -> Page:
+        """A part of the changes, for large diffs."""
+        from ..state.show import page
 
-        some = page(self, _SHOWN)
+        return page(self, limit, offset)
+
+    def __repr__(self) -> str:
+        from ..state.show import render, summary
+
+        some = self.page(_SHOWN)
         lines = render(some.items).split("\n") if some.items else []
         more = [f"... {some.total - _SHOWN:,} more"] if some.next_offset is not None else []
         return "\n  ".join([f"<Changes {' -> '.join(self.between)}: {summary(self)}>", *lines, *more])

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from ..errors import NotFoundError, UnavailableError
 from ..model import check_name
 from ..storage.base import Key
+from ..storage.disk import OsDisk
 from ..storage.record import Head
 from .bringing import Bringing
 from .catalog import Catalog
@@ -91,12 +92,14 @@ def _written(file: Target) -> Iterator[BinaryIO]:
         return
     path = os.fspath(file)
     beside = f"{path}.part"
+    disk = OsDisk()
     try:
         with open(beside, "wb") as out:
             yield out
             out.flush()
-            os.fsync(out.fileno())
-        os.replace(beside, path)
+            disk.sync(out.fileno())
+        disk.rename(beside, path)
+        disk.sync_dir(os.path.dirname(path))
     except OSError as e:
         with suppress(OSError):
             os.unlink(beside)

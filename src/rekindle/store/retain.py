@@ -55,7 +55,11 @@ def candidates(engine: Engine, key: Key, view: AgentView, extra: Mapping[int, st
 
 
 def as_policy(policy: Policy | str) -> Policy:
-    return Policy.parse(policy) if isinstance(policy, str) else policy
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, str):
+        raise InvalidInputError("policy-invalid", f"{policy!r} is no policy", hint="a Policy(...), or keep-last=10")
+    return Policy.parse(policy)
 
 
 def prune(

@@ -6,10 +6,12 @@ it returns. What an open store answers includes what other processes have done b
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import InvalidInputError, NotFoundError, UnavailableError
+from ..errors import InvalidInputError, NotFoundError, RekindleError, UnavailableError
 from ..model import MAIN, Checkpoint, History, check_kind, check_label, check_name
 from ..retention import Plan, Policy
 from ..state import codec
@@ -26,6 +28,7 @@ from .ways import BLOCKING, Way, finish
 if TYPE_CHECKING:
     from .verify import Report
 
+_log = logging.getLogger("rekindle.store")
 _TRIES = 1000
 Checkpoints = list[Checkpoint]
 Edits = list[Edit]
@@ -129,7 +132,10 @@ class Store:
     def _keep_policy(self, saved: Head) -> None:
         from .retain import keep_policy
 
-        keep_policy(self._engine, self._refs, self.user, saved)
+        try:
+            keep_policy(self._engine, self._refs, self.user, saved)
+        except RekindleError:  # what was saved is durable: its caller has to get its answer
+            _log.exception("policy_failed", extra={"agent": saved.key.agent, "seq": saved.seq})
 
     def _answer(self, saved: Saved) -> Checkpoint:
         return self._checkpoint(saved.head)
@@ -165,13 +171,14 @@ class Store:
         limit: int | None = 50,
     ) -> Checkpoints:
         """Checkpoints, newest first, without their states: of one agent or of all; on a branch, its history."""
-        if limit is not None and limit < 0:
-            raise InvalidInputError("bad-limit", f"limit must not be {limit}", hint="0 or more, or None for all")
-        kind = None if kind is None else check_kind(kind)
+        _check_limit(limit)
+        if kind is not None:
+            check_kind(kind)
         return self._listing.list(agent_id, branch=branch, kind=kind, before=before, limit=limit)
 
     def history(self, ref: AnyRef, *, limit: int | None = None) -> Checkpoints:
         """The checkpoint and its ancestors, newest first."""
+        _check_limit(limit)
         return self._listing.history(ref, limit)
 
     def children(self, ref: AnyRef) -> Checkpoints:
@@ -257,6 +264,7 @@ class Store:
         """(checkpoint, path, text) wherever a text new in a checkpoint matches the regular expression, newest first."""
         from .compare import grep
 
+        _check_limit(limit)
         for head, path, text in grep(self._engine, self._refs, pattern, ref, limit):
             yield self._checkpoint(head), path, text
 
@@ -269,6 +277,8 @@ class Store:
         """
         from .retain import prune
 
+        if agent_id is not None:
+            self._must_know(agent_id)
         return prune(self._engine, self._refs, self.user, policy, agent_id, dry_run=dry_run)
 
     def set_policy(self, policy: Policy | str | None, *, every: int = 100) -> None:
@@ -294,6 +304,8 @@ class Store:
         """Drop every checkpoint, heads and tags too; the agents may begin anew. Undoable. How many went."""
         from .retain import clear
 
+        for agent in agent_ids or ():
+            self._must_know(agent)
         return clear(self._engine, self._refs, self.user, self.agents() if agent_ids is None else agent_ids)
 
     def collect(self, *, progress: Callable[[int, int], None] | None = None) -> int:
@@ -334,14 +346,19 @@ class Store:
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
-    def export(self, ref: AnyRef, file: str | BinaryIO, *, branch_only: bool = False) -> int:
+    def export(self, ref: AnyRef, file: str | os.PathLike[str] | BinaryIO, *, branch_only: bool = False) -> int:
         """Write an agent (or, with `branch_only`, the history of one checkpoint) as one portable file; how many."""
         from .portable import export
 
         return export(self._engine, self._refs, ref, file, branch_only=branch_only)
 
-    def import_(self, file: str | BinaryIO, *, agent_id: str | None = None) -> Checkpoints:
+    def import_(self, file: str | os.PathLike[str] | BinaryIO, *, agent_id: str | None = None) -> Checkpoints:
         """Bring in what `export` wrote, verified first; what is there already is not written twice. Undoable."""
         from .portable import import_
 
         return [self._checkpoint(head) for head in import_(self._engine, self._refs, file, agent_id)]
+
+
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and limit < 0:
+        raise InvalidInputError("bad-limit", f"limit must not be {limit}", hint="0 or more, or None for all")
