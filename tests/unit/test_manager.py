@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -358,6 +359,13 @@ def test_a_fork_is_gone_on_with_by_restoring_on_its_branch(manager: CheckpointMa
     assert manager.get_sync(manager.save_sync(bot)).branch == "main"
 
 
+def test_a_branch_there_is_not_is_no_place_to_go_on(manager: CheckpointManager) -> None:
+    saved = manager.save_sync(Bot())
+    with pytest.raises(NotFoundError) as raised:
+        manager.restore_sync(saved, branch="nowhere")
+    assert raised.value.code == "branch-not-found"
+
+
 def test_labels_and_tags_are_changed_and_undone(manager: CheckpointManager) -> None:
     saved = manager.save_sync(Bot(), label="was")
     assert manager.label_sync(saved, "is").label == "is"
@@ -417,8 +425,11 @@ def test_cleanup_drops_what_is_old_and_keeps_heads_and_tags(storage: StoreCheckp
         assert await manager.cleanup_old_checkpoints(0) == 2
         assert {c.id for c in await manager.list_by_user("ada")} == {"chk_1", "chk_4"}
         assert [c.id for c in await manager.list_by_user("eve")] == ["chk_only"]
-        with pytest.raises(InvalidInputError):
-            await manager.cleanup_old_checkpoints(-1)
+        for wrong in (-1, float("nan")):
+            with pytest.raises(InvalidInputError):
+                await manager.cleanup_old_checkpoints(wrong)
+        for beyond in (10**6, 1e12, float("inf")):
+            assert await manager.cleanup_old_checkpoints(beyond) == 0
 
     run(body())
 
@@ -491,6 +502,22 @@ def test_a_cap_takes_no_head_no_tag_and_no_open_operation(tmp_path: Path) -> Non
         assert {c.id for c in manager.list_by_user_sync("ada")} == {other, *ids[-2:]}
         with pytest.raises(InvalidInputError):
             manager.complete_operation_sync(ids[-1])
+
+
+def test_a_save_is_answered_though_its_cap_could_not_be_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "c.db"
+    with CheckpointManager(SQLiteCheckpointStorage(path, max_checkpoints_per_user=9)) as manager:
+        bot = Bot()
+        ids = [manager.save_sync(bot) for _ in range(6)]
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("DELETE FROM records WHERE key = (SELECT key FROM records ORDER BY key LIMIT 1 OFFSET 1)")
+    db.close()
+    with CheckpointManager(SQLiteCheckpointStorage(path, max_checkpoints_per_user=2)) as manager:
+        saved = manager.save_sync(Bot())
+        assert [record.message for record in caplog.records] == ["eviction_failed"]
+        assert manager.restore_sync(saved).agent_id == "bot"
+        assert manager.restore_sync(ids[0]).agent_id == "bot"
 
 
 def test_eviction_is_logged_and_undone(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ checkpoint shares with others is stored once, and everything the store can do is
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -13,13 +14,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, RekindleError
 from ..model import Checkpoint
 from ..store import Store, open_store
 from ..store.saving import Saved
 from ..store.unscoped import Unscoped
 from .doors import AwaitingDoor, Door
 from .storage import CheckpointStorage
+
+_log = logging.getLogger("rekindle.manager")
 
 
 class StoreCheckpointStorage(CheckpointStorage):
@@ -126,13 +129,22 @@ class CappedCheckpointStorage(StoreCheckpointStorage):
             counted, since = self._counts.get(scope, (self._cap, self._slack - 1))  # unknown: count at once
             self._counts[scope] = (counted, since + 1)
         if counted + since >= self._cap and since + 1 >= self._slack:
-            await door.read(partial(self._settle, scope))
+            await door.read(partial(self._try_to_settle, scope))
 
     def settle(self) -> None:
         with self._lock:
             due = [scope for scope, (counted, since) in self._counts.items() if since and counted + since > self._cap]
         for scope in due:
+            self._try_to_settle(scope)
+
+    def _try_to_settle(self, scope: str) -> None:
+        """What was saved, or is whole, is answered whatever a cap runs into; the next call tries again."""
+        try:
             self._settle(scope)
+        except RekindleError:
+            _log.exception("eviction_failed", extra={"user": scope})
+            with self._lock:
+                self._counts[scope] = (self._cap, self._slack)
 
     def _settle(self, scope: str) -> None:
         users = [scope] if self._per_user else self.everything.users()

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_OLDEST_DAYS = 365_000
+"""Older than any checkpoint, and a moment that a datetime can tell."""
+
 
 class CheckpointManager:
     """Saves live agents and brings them back, in a storage of rekindle's own or of yours.
@@ -121,11 +124,21 @@ class CheckpointManager:
         shown, fresh, line = await self._keeper.load(door, checkpoint_id)
         agent = revive(fresh)
         if branch is not None:
-            await self._keeper.store(door, "keep branches")
-            line.branch = branch
+            await self._go_on(door, shown, line, branch)
         self._lines.put(agent, (shown.user_id, shown.agent_id), line)
         await self._listeners.tell(door, "checkpoint_restored", shown, agent)
         return agent
+
+    async def _go_on(self, door: Door, shown: Checkpoint, line: Any, branch: str) -> None:
+        """The line's saves go to a branch that is there."""
+        store = await self._keeper.store(door, "keep branches")
+        branches = await door.read(partial(store.for_user(shown.user_id).branches, shown.agent_id))
+        if branch not in branches:
+            raise NotFoundError(
+                "branch-not-found", f"agent {shown.agent_id!r} has no branch {branch!r}",
+                hint=f"make it first: fork({shown.id!r}, {branch!r})",
+            )  # fmt: skip
+        line.branch = branch
 
     # -- looking back ------------------------------------------------------------------------------------------------
 
@@ -240,9 +253,9 @@ class CheckpointManager:
 
     async def _cleanup_old_checkpoints(self, door: Door, max_age_days: float = 30) -> int:
         """Drop what is older, of all users: how many went. Heads, tags and open operations stay. Undoable."""
-        if max_age_days < 0:
+        if not max_age_days >= 0:  # nan is neither
             raise InvalidInputError("bad-age", f"max_age_days must be 0 or more, not {max_age_days}")
-        count: int = await self._keeper.cleanup(door, max_age_days)
+        count: int = await self._keeper.cleanup(door, min(max_age_days, _OLDEST_DAYS))
         return count
 
     async def _delete(self, door: Door, agent_id: str, user_id: str = "local") -> int:
