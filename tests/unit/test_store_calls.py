@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,29 @@ def test_a_state_of_what_cannot_be_stored_is_refused_with_its_place(store: Store
         store.save("planner", {"tools": [{"held": UNSAVABLE[what]}]})
     assert raised.value.code == "type-unregistered"
     assert "tools[0].held" in raised.value.message
+
+
+@pytest.mark.parametrize("url", ["store.db", "sqlite:///store.db", "file://folder"])
+def test_a_store_stays_where_it_is_when_the_program_goes_to_another_folder(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = {"log": os.urandom(5_000_000)}  # more than a record takes: a part is a file of its own
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with open_store(url) as store:
+        monkeypatch.chdir("elsewhere")
+        store.save("planner", state)
+        assert store.verify(restore=True)
+        child = os.fork()
+        if not child:
+            store.save("planner", {"by": "the child"})
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    assert list(tmp_path.joinpath("elsewhere").iterdir()) == []
+    monkeypatch.chdir(tmp_path)
+    with open_store(url, create=False) as store:
+        assert store.restore("planner@1") == state
+        assert store.restore("planner") == {"by": "the child"}
 
 
 def test_an_export_takes_a_path(store: Store, tmp_path: Path) -> None:

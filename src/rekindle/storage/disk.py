@@ -163,7 +163,8 @@ class OsDisk(Disk):
         return os.stat(path).st_size
 
     def create(self, path: str) -> int:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        # Windows would write two bytes for a line's end without O_BINARY, which others do not have
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
     def write(self, handle: int, data: memoryview) -> int:
         return os.write(handle, data)

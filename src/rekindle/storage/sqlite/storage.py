@@ -42,7 +42,8 @@ class SqliteStorage(Database, Storage):
         packs: Packs | None = None,
         lock: AbstractContextManager[Any] | None = None,
     ) -> None:
-        name = os.fspath(path)
+        # a program that changes its folder later must not find packs, or a forked child the file, somewhere else
+        name = os.path.abspath(path) if connect is open_file else os.fspath(path)
         self.url = f"sqlite:///{name}"
         self._packs = packs if packs is not None else FolderPacks(name + "-packs")
         self._numbers: dict[Key, int] = {}
