@@ -168,6 +168,20 @@ def test_an_agent_is_found_among_many_of_its_user(manager: CheckpointManager) ->
     assert len(manager.list_by_user_sync("ada", limit=7, offset=3)) == 7
 
 
+@pytest.mark.parametrize("most", [7, 1000])
+def test_a_storage_may_hand_out_fewer_than_it_was_asked_for_or_all(most: int) -> None:
+    class Stubborn(KeepsObjects):
+        async def list_by_user(self, user_id: str, limit: int = 50, offset: int = 0) -> list[Checkpoint]:
+            return await super().list_by_user(user_id, most, 0 if most > limit else offset)
+
+    manager = CheckpointManager(Stubborn())
+    first, bot = manager.save_sync(Bot("old")), Bot("busy")
+    for _ in range(110):
+        manager.save_sync(bot)
+    assert len(manager.list_by_user_sync("ada", limit=None)) == 111
+    assert manager.get_sync(manager.save_sync(Bot("old"))).parent_checkpoint_id == first
+
+
 def test_two_checkpoints_are_compared(manager: CheckpointManager) -> None:
     bot = Bot()
     old = manager.save_sync(bot)

@@ -71,14 +71,17 @@ class Handed:
         return None
 
     async def _all(self, door: Door, user_id: str) -> AsyncIterator[Checkpoint]:
-        at = 0
+        """Page by page until one brings nothing new: a storage may hand out fewer than it was asked for, or all."""
+        at, met = 0, set[str]()
         while True:
             found = await door.run(partial(self._storage.list_by_user, user_id, _PAGE, at))
-            for checkpoint in found:
+            fresh = [checkpoint for checkpoint in found if checkpoint.id not in met]
+            if not fresh:
+                return
+            for checkpoint in fresh:
                 yield checkpoint
             at += len(found)
-            if len(found) < _PAGE:
-                return
+            met.update(checkpoint.id for checkpoint in fresh)
 
     async def load(self, door: Door, checkpoint_id: str) -> tuple[Checkpoint, Checkpoint, Last]:
         shown = await self.get(door, checkpoint_id)
