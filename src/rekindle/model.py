@@ -121,11 +121,16 @@ class Checkpoint:
         for name in ("collected_fields", "required_fields", "context_summary", "metadata", "state"):
             if name in known:
                 known[name] = from_plain(known[name])
-        stamp = known.get("timestamp")
-        if isinstance(stamp, str):
-            known["timestamp"] = datetime.fromisoformat(stamp)
         if unknown := set(known) - set(cls.__dataclass_fields__):
             raise InvalidInputError("bad-checkpoint", f"a checkpoint has no field {sorted(unknown)[0]!r}")
+        if missing := {"id", "agent_id"} - set(known):
+            raise InvalidInputError("bad-checkpoint", f"a checkpoint has to have a field {sorted(missing)[0]!r}")
+        stamp = known.get("timestamp")
+        if isinstance(stamp, str):
+            try:
+                known["timestamp"] = datetime.fromisoformat(stamp)
+            except ValueError as e:
+                raise InvalidInputError("bad-checkpoint", f"a checkpoint's timestamp is no ISO time: {stamp!r}") from e
         return cls(**known)
 
 

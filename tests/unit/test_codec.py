@@ -273,6 +273,28 @@ def test_an_old_state_is_upgraded_step_by_step() -> None:
     assert steps == [2, 3, 3]
 
 
+def test_an_upgrade_is_given_what_its_kind_of_class_stores() -> None:
+    given: dict[str, Any] = {}
+
+    def keep(name: str) -> Any:
+        return {1: lambda data: given.setdefault(name, data)}
+
+    stored = [codec.pack(value) for value in (Model(name="m", other=1), Pair(1, 2), Stack([1]), Color.RED, Struct(1))]
+    classes = (Model, Pair, Stack, Color, Struct)
+    try:
+        for cls in classes:
+            register(cls, version=2, upgrade=keep(cls.__name__))
+        for packed in stored:
+            codec.unpack(packed)
+    finally:
+        for cls in classes:
+            register(cls)
+    assert given == {
+        "Model": [{"name": "m", "count": 0}, ["name", "other"], {"other": 1}, {"_private": 1}],
+        "Pair": [[1, 2], {}], "Stack": [[1], {}], "Color": "RED", "Struct": {"a": 1, "b": []},
+    }  # fmt: skip
+
+
 def test_what_cannot_be_upgraded_says_so() -> None:
     @register(name="codec.Stuck", version=2)
     class Stuck:

@@ -82,6 +82,24 @@ def test_a_checkpoint_of_a_list_goes_whole_to_another_process(store: Store) -> N
     assert [checkpoint.state["n"] for checkpoint in there.recv()] == [3, 2, 1, 0]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [{"id": "chk_1"}, {"id": "chk_1", "agent_id": "a", "timestamp": "noon"}, {"id": "c", "agent_id": "a", "x": 1}],
+)
+def test_what_is_no_checkpoint_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError) as raised:
+        rekindle.Checkpoint.from_dict(data)
+    assert raised.value.code == "bad-checkpoint"
+
+
+@pytest.mark.parametrize(
+    "name", ["PostgresCheckpointStorage", "StandardAgent", "Message", "Orchestrator", "WorkflowExecutor"]
+)
+def test_what_a_later_version_brings_is_not_here_as_a_stub(name: str) -> None:
+    assert not hasattr(rekindle, name)
+    assert name not in rekindle.__all__
+
+
 def test_everything_public_comes_with_a_star() -> None:
     names: dict[str, Any] = {}
     exec("from rekindle import *", names)

@@ -324,7 +324,8 @@ class Store:
         """Check every record, hash, reference and chain: a report, true when nothing is wrong.
 
         With `restore`, every state is really rebuilt in a fresh process, which imports the modules named in
-        `imports` first (those that register your types); what would not come back is in the report.
+        `imports` first (those that register your types); what would not come back is in the report. A store in
+        memory is not to be seen from another process: it is done in this one.
         """
         from .verify import verify
 
