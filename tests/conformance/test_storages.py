@@ -28,6 +28,7 @@ from rekindle.storage.files.readable import document, open_document
 from rekindle.storage.memory import MemoryStorage
 from rekindle.storage.record import Head, seal
 from rekindle.storage.sqlite import SqliteStorage
+from rekindle.store import open_store
 from rekindle.testing.crash import SimDisk, SimFiles, crash_states
 from rekindle.testing.crash.log import Mark
 from rekindle.testing.storage import LOG, A, B, StorageConformance, contents, put, record
@@ -350,3 +351,27 @@ def test_a_chat_grows_by_what_is_new_in_it(tmp_path: Path) -> None:
         body = pack_body([plain_slot(b"".join(elements), [len(e) for e in elements], compress=False)])
         put(storage, record(A, seq, head=head_of(storage, seq, body), body=body))
     assert sum(storage.size().values()) < 2 * new
+
+
+@pytest.mark.parametrize("what", ["a chat", "a chat beside a document", "scattered fields"])
+def test_a_folder_grows_by_what_is_new_in_real_states(what: str, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    fields = {f"field {n}": rng.randbytes(16).hex() for n in range(400)}
+    state: dict[str, object] = {"messages": [], "fields": {}, "document": ""}
+    if what == "a chat beside a document":
+        state["document"] = rng.randbytes(200_000).hex()
+    new = len(str(state["document"]))
+    with open_store(f"file://{tmp_path}/store", durability="relaxed") as store:
+        for _ in range(150):
+            if what == "scattered fields":
+                for name in rng.sample(sorted(fields), 20):
+                    fields[name] = rng.randbytes(16).hex()
+                    new += len(name) + 32
+                state["fields"] = fields
+            else:
+                texts = [rng.randbytes(512).hex() for _ in range(2)]
+                state["messages"] = [*state["messages"], *({"content": text} for text in texts)]  # type: ignore[misc]
+                new += sum(map(len, texts))
+            store.save("agent", state)
+        assert sum(store.size().values()) <= 3 * new
+        assert store.restore("agent") == state
