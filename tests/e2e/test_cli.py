@@ -604,6 +604,26 @@ def test_an_interrupted_verify_shows_no_traceback_of_its_helper(cli: Cli) -> Non
     assert "Traceback" not in done.stderr
 
 
+def test_what_modules_print_is_no_answer_and_one_that_is_missing_is_named(cli: Cli) -> None:
+    (cli.folder / "chatty.py").write_text(
+        "import rekindle\nprint('hello')\n@rekindle.register(name='e2e-plan')\nclass Plan:\n"
+        "    @classmethod\n    def from_state(cls, data):\n        print('here I am')\n        return cls()\n"
+    )
+    assert cli.json("verify", "--restore", "--import", "chatty")["restored"] == 10
+    (cli.folder / "broken.py").write_text("import there_is_no_such_module\n")
+    for module in ("nosuch", "broken"):
+        error = cli.refused("verify", "--restore", "--import", module, code=2)
+        assert error["code"] == "bad-import"
+        assert module in error["message"]
+
+
+@pytest.mark.parametrize(
+    "words", ["policy --every 5", "verify --import my_types", "undo 1 --list", "policy keep-last=1 --none"]
+)
+def test_an_option_that_would_do_nothing_is_refused(cli: Cli, words: str) -> None:
+    assert cli.refused(*words.split(), code=2)["code"] == "usage"
+
+
 def test_damage_is_found_and_never_shown_as_data(cli: Cli) -> None:
     db = sqlite3.connect(cli.db)
     with db:

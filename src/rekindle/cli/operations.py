@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import InvalidInputError
 from ..quoting import escape
 from . import words
 from .output import Cell, Column, Span
@@ -24,6 +25,8 @@ def cmd_undo(session: Session, operation: int | None, listing: bool) -> None:
 
     What was collected since cannot come back. An undo is an operation too.
     """
+    if listing and operation is not None:
+        raise InvalidInputError("usage", "--list lists all operations, and one is named", hint="leave one of them out")
     if listing:
         _list(session)
         return

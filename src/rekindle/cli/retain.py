@@ -17,6 +17,7 @@ from .output import Cell, Column
 from .progress import progress
 from .session import Session, agent_argument, verb
 
+_EVERY = 100
 POLICY_HELP = (
     "\b\nPOLICY is one or more of, with commas between:\n"
     "  keep-last=10  keep-hourly=24  keep-daily=7  keep-weekly=4  keep-monthly=6  keep-within=2d\n"
@@ -120,7 +121,7 @@ def _show_plan(session: Session, plans: dict[str, Plan]) -> None:
     epilog=POLICY_HELP,
 )
 @click.argument("rules", metavar="[POLICY]", required=False)
-@click.option("--every", metavar="N", type=click.IntRange(min=1), help="Saves of an agent between; 100 if not given.")
+@click.option("--every", metavar="N", type=click.IntRange(min=1), help=f"Saves of an agent between; {_EVERY} if not given.")
 @click.option("--none", is_flag=True, help="Keep no policy any more.")
 def cmd_policy(session: Session, rules: str | None, every: int | None, none: bool) -> None:
     """The policy the store keeps by itself, after every so many saves of an agent; with POLICY, set it.
@@ -133,7 +134,7 @@ def cmd_policy(session: Session, rules: str | None, every: int | None, none: boo
         raise InvalidInputError("usage", "--every goes with a policy", hint="rekindle policy POLICY --every N")
     store = session.store
     if rules is not None or none:
-        store.set_policy(rules, every=every or 100)
+        store.set_policy(rules, every=every or _EVERY)
     held = store.policy()
     if session.out.json:
         session.out.data(
