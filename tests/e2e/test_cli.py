@@ -539,6 +539,9 @@ def test_what_was_collected_cannot_be_undone(cli: Cli) -> None:
     assert cli.json("collect", "--dry-run")["dropped"] == 0
     assert "freed" in cli("collect").stdout
     assert cli.refused("undo", str(operation), code=5)["code"] == "collected"
+    told = next(each for each in cli.json("undo", "--list")["operations"] if each["operation"] == operation)
+    assert not told["undoable"]
+    assert "collected" in cli("undo", "--list").stdout
 
 
 def test_undo_lists_what_was_done(cli: Cli) -> None:

@@ -178,6 +178,20 @@ def test_a_store_stays_where_it_is_when_the_program_goes_to_another_folder(
         assert store.restore("planner") == {"by": "the child"}
 
 
+def test_what_was_collected_is_not_said_to_be_undoable_and_nothing_older_is_undone_for_it(store: Store) -> None:
+    store.tag("planner@2", "kept")
+    store.prune("keep-last=1")
+    assert [o.undoable for o in store.operations()] == [True, True]
+    store.collect()
+    assert [o.undoable for o in store.operations()][:2] == [True, False]
+    with pytest.raises(rekindle.ConflictError) as raised:
+        store.undo()
+    assert raised.value.code == "collected"
+    assert store.tags("planner").keys() == {"kept"}
+    store.undo(1)
+    assert store.tags("planner") == {}
+
+
 def test_an_export_takes_a_path(store: Store, tmp_path: Path) -> None:
     assert store.export("planner", tmp_path / "planner.rekindle") == 4
     assert len(store.import_(tmp_path / "planner.rekindle", agent_id="copy")) == 4

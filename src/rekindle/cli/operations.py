@@ -55,6 +55,8 @@ def _list(session: Session) -> None:
 def _standing(o: Operation) -> Span:
     if o.undone_by:
         return f"undone by {o.undone_by}", "dim"
+    if o.stands and o.collected:
+        return "collected", "dim"
     return ("can be undone", "good") if o.undoable else ("", "")
 
 

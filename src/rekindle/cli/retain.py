@@ -121,7 +121,9 @@ def _show_plan(session: Session, plans: dict[str, Plan]) -> None:
     epilog=POLICY_HELP,
 )
 @click.argument("rules", metavar="[POLICY]", required=False)
-@click.option("--every", metavar="N", type=click.IntRange(min=1), help=f"Saves of an agent between; {_EVERY} if not given.")
+@click.option(
+    "--every", metavar="N", type=click.IntRange(min=1), help=f"Saves of an agent between; {_EVERY} if not given."
+)
 @click.option("--none", is_flag=True, help="Keep no policy any more.")
 def cmd_policy(session: Session, rules: str | None, every: int | None, none: bool) -> None:
     """The policy the store keeps by itself, after every so many saves of an agent; with POLICY, set it.

@@ -26,7 +26,7 @@ from .commit import Committer
 from .lost import lost, part_lost
 from .ranges import Ranges
 from .tips import Tip
-from .view import Edit, Operation, View, advance, from_state, to_state
+from .view import Edit, Operation, View, advance, destroyed, from_state, to_state
 
 SNAPSHOT_EVERY = 64
 _TIPS = 256
@@ -300,10 +300,11 @@ class Engine:
                 return
 
     def operations(self, user: str) -> list[Operation]:
-        """The whole log, oldest first, each told whether it was undone."""
+        """The whole log, oldest first, each told whether it was undone, and whether it still can be."""
+        view = self.view(user, fresh=True)
         past = [operation_of(head) for head in self.heads_after(Key(user, OPERATIONS), 0)][::-1]
         undone = {op.undoes: op.seq for op in past if op.undoes}
-        return [replace(op, undone_by=undone.get(op.seq, 0)) for op in past]
+        return [replace(op, undone_by=undone.get(op.seq, 0), collected=bool(destroyed(view, op.edits))) for op in past]
 
     def operate(
         self, user: str, verb: str, summary: str, decide: Callable[[View], Iterable[Edit] | None], *, undoes: int = 0

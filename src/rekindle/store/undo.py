@@ -17,18 +17,19 @@ def undo(engine: Engine, user: str, seq: int | None) -> Operation:
     """Append the operation that turns one round: the last that was not undone yet, or the one asked for.
 
     A branch that has gone on since keeps its place: what was saved on it is not lost from sight. So does a tag that was
-    moved since, and a label that was changed. ConflictError where what a name would lead to again was taken out.
+    moved since, and a label that was changed. ConflictError where what a name would lead to again was taken out, or
+    what it dropped was collected: no older one is turned round in its place.
     """
     past = engine.operations(user)
     if seq is None:
-        target = next((op for op in reversed(past) if op.undoable), None)
+        target = next((op for op in reversed(past) if op.stands), None)
         if target is None:
             raise NotFoundError("nothing-to-undo", "there is no operation to undo", hint="see `rekindle undo --list`")
     else:
         target = next((op for op in past if op.seq == seq), None)
         if target is None:
             raise NotFoundError("no-operation", f"there is no operation {seq}", hint="see `rekindle undo --list`")
-        if not target.undoable:
+        if not target.stands:
             why = f": operation {target.undone_by} undid it already" if target.undone_by else ""
             raise ConflictError(
                 "not-undoable", f"operation {seq} ({target.verb}) cannot be undone{why}",
@@ -42,6 +43,7 @@ def undo(engine: Engine, user: str, seq: int | None) -> Operation:
             raise ConflictError(
                 "collected", f"{len(ranges)} checkpoint{'' if len(ranges) == 1 else 's'} of agent {quote_agent(agent)} "
                 f"that operation {target.seq} dropped are gone for good: there was a collect since",
+                hint="an older operation can be named: see `rekindle undo --list`",
             )  # fmt: skip
         edits = inverse(edit for edit in target.edits if not _went_on(engine, user, view, edit))
         _refuse_names_of_dropped(view, edits, target)

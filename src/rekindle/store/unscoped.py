@@ -194,7 +194,7 @@ class Unscoped:
         """Turn round the last operation of a user; None: the last of all."""
         if user is None:
             logs = ((name, self.for_user(name).operations()) for name in self.users())
-            last = max(((op.time, op.seq, name) for name, log in logs for op in log if op.undoable), default=None)
+            last = max(((op.time, op.seq, name) for name, log in logs for op in log if op.stands), default=None)
             user = self._store.user if last is None else last[2]
         return self.for_user(user).undo()
 

@@ -56,7 +56,8 @@ _FOR_GOOD = ("collect", IMPORTING)
 
 @dataclass(frozen=True)
 class Operation:
-    """One entry of the operation log. `undoes` is the operation it turned round, `undone_by` the one that did it."""
+    """One entry of the operation log. `undoes` is the operation it turned round, `undone_by` the one that did it;
+    `collected`: of what it dropped some is gone for good."""
 
     seq: int
     time: int
@@ -67,10 +68,16 @@ class Operation:
     undone_by: int = 0
     seen: Mapping[str, int] = field(default_factory=dict)
     """By agent, where branches are edited: the newest record the decision rests on."""
+    collected: bool = False
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is one to turn round, and nothing has."""
+        return bool(self.edits) and not self.undone_by and not self.undoes and self.verb not in _FOR_GOOD
 
     @property
     def undoable(self) -> bool:
-        return bool(self.edits) and not self.undone_by and not self.undoes and self.verb not in _FOR_GOOD
+        return self.stands and not self.collected
 
 
 @dataclass(frozen=True)
