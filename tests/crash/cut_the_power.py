@@ -13,6 +13,7 @@ import random
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -52,6 +53,29 @@ def cut(mount: Path) -> None:
         os.close(handle)
 
 
+def cut_under(url: str, seed: int, durability: str, mount: Path, after: float) -> list[str]:
+    """What a saver had said when its power went. What it says from then on may be promised of a dead disk: a sync that
+    is under way at that moment is answered as if it had reached it."""
+    saver = promises.start(url, seed, durability=durability)
+    out = saver.stdout
+    assert out is not None
+    said = [out.readline()]
+
+    def listen() -> None:
+        for line in out:
+            said.append(line)
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    time.sleep(after)
+    heard = len(said)
+    cut(mount)
+    saver.kill()
+    listener.join()
+    saver.communicate()
+    return said[:heard]
+
+
 def main(folder: Path, fs: str, kind: str, durability: str, seed: int, cuts: int) -> None:
     try:
         image, mount = prepare(folder, fs)
@@ -63,14 +87,7 @@ def main(folder: Path, fs: str, kind: str, durability: str, seed: int, cuts: int
     promised: Lines = []
     problems: list[str] = []
     for n in range(cuts):
-        saver = promises.start(url, seed + n, durability=durability)
-        assert saver.stdout is not None
-        first = saver.stdout.readline()
-        time.sleep(rng.uniform(0.1, 0.5))
-        cut(mount)
-        time.sleep(0.05)  # what is promised now would be promised of a dead disk
-        saver.kill()
-        promised += promises.lines(first + saver.communicate(timeout=30)[0])
+        promised += promises.lines("".join(cut_under(url, seed + n, durability, mount, rng.uniform(0.1, 0.5))))
         run("umount", str(mount))
         run("mount", "-o", "loop", str(image), str(mount))
         try:
