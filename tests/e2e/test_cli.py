@@ -378,6 +378,20 @@ def test_bisect_stops_where_nothing_can_be_judged(cli: Cli) -> None:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
+def test_a_delete_is_tried_first_done_and_undone(cli: Cli) -> None:
+    before = cli.json("log", "writer")
+    tried = cli.json("delete", "writer", "--dry-run")
+    assert (tried["dropped"], tried["dry_run"], tried["operation"]) == (1, True, None)
+    assert "would delete writer: 1 checkpoint" in cli("delete", "writer", "--dry-run").stdout
+    assert cli.json("log", "writer") == before
+    assert cli.json("delete", "writer")["dropped"] == 1
+    assert cli.refused("log", "writer", code=4)
+    cli("undo")
+    assert cli.json("log", "writer") == before
+    for words in (["delete", "nobody", "--dry-run"], ["delete", "nobody"]):
+        assert cli.refused(*words, code=4)["code"] == "agent-not-found"
+
+
 def test_a_branch_is_made_listed_and_deleted(cli: Cli) -> None:
     assert "planner@4" in cli("fork", "planner@4", "retry").stdout
     assert cli.refused("fork", "planner@4", "retry", code=5)["code"] == "branch-exists"

@@ -31,6 +31,8 @@ REFUSED: dict[str, tuple[Callable[[Store], object], type[Exception], str]] = {
     "less than no match": (lambda s: list(s.grep("x", limit=-1)), InvalidInputError, "bad-limit"),
     "a label that is no text": (lambda s: s.label("planner", 5), InvalidInputError, "bad-label"),  # type: ignore[arg-type]
     "a save with one": (lambda s: s.save("planner", {}, label=5), InvalidInputError, "bad-label"),  # type: ignore[arg-type]
+    "a reference to nothing": (lambda s: s.get(None), InvalidInputError, "bad-ref"),  # type: ignore[arg-type]
+    "a seq for a reference": (lambda s: s.save("planner", {}, parent=2), InvalidInputError, "bad-ref"),  # type: ignore[arg-type]
     "a policy that is a dict": (lambda s: s.prune({"keep_last": 1}), InvalidInputError, "policy-invalid"),  # type: ignore[arg-type]
     "a prune of nobody": (lambda s: s.prune("keep-last=1", agent_id="nobody"), NotFoundError, "agent-not-found"),
     "agents to clear as one text": (lambda s: s.clear("planner"), NotFoundError, "agent-not-found"),

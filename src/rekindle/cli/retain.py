@@ -149,9 +149,10 @@ def cmd_policy(session: Session, rules: str | None, every: int | None, none: boo
     session.out.line((str(held[0]), "title"), f"  after every {held[1]} saves of an agent")
 
 
-@verb("delete", examples=("rekindle delete planner",))
+@verb("delete", examples=("rekindle delete planner --dry-run", "rekindle delete planner"))
 @agent_argument()
-def cmd_delete(session: Session, agent: str) -> None:
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would go.")
+def cmd_delete(session: Session, agent: str, dry_run: bool) -> None:
     """Drop an agent whole: its checkpoints, branches and tags. Late saves to it are refused. Undoable."""
     from ..refs import parse_ref
 
@@ -160,12 +161,21 @@ def cmd_delete(session: Session, agent: str) -> None:
         raise InvalidInputError(
             "usage", f"{escape(agent)} is not an agent", hint="delete drops a whole agent; see prune"
         )
-    count = session.store.delete(parsed.name)
-    operation = session.last_operation("delete")
+    store = session.store
+    if dry_run:
+        store.branches(parsed.name)  # it is an error where there is no such agent
+        count, operation = len(store.list(parsed.name, limit=None)), None
+    else:
+        count = store.delete(parsed.name)
+        operation = session.last_operation("delete")
     if session.out.json:
-        session.out.data({"agent_id": parsed.name, "dropped": count, "operation": operation})
+        session.out.data({"agent_id": parsed.name, "dry_run": dry_run, "dropped": count, "operation": operation})
         return
-    session.out.line(f"deleted {quote_agent(parsed.name)}: {words.count(count, 'checkpoint')}")
+    said = "would delete" if dry_run else "deleted"
+    session.out.line(f"{said} {quote_agent(parsed.name)}: {words.count(count, 'checkpoint')}")
+    if dry_run:
+        session.out.note("nothing was changed (--dry-run)")
+        return
     session.out.note("", undo_hint(operation), "`rekindle collect` frees the space, for good")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from base64 import b64encode
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -22,12 +23,12 @@ _REPR = 500
 def plain(value: Any, *, full: bool = False) -> Any:
     """`value` as JSON holds it. What JSON has no word for is an object with one tag that begins with `$`:
 
-        {"$int": "0x.."}  {"$float": "nan"}  {"$str": escaped}  {"$bytes": hex, "size": n}
+        {"$int": "0x.."}  {"$float": "nan"}  {"$str": quoted, "size": n}  {"$bytes": base64, "size": n}
         {"$tuple": [..]}  {"$set": [..]}  {"$map": [[key, value], ..]} (odd keys, or with a `$` in front)
         {"$type": name, "fields": {..}}  {"$repr": text, "type": name}
 
     Unless `full`, long texts and bytes, long collections and what is deep inside are cut:
-    `{"$cut": beginning, "size": n}`.
+    `{"$cut": beginning, "size": n}`. A tag means what it means in `plain.to_plain`, which cuts nothing.
     """
     return _plain(value, full, 0)
 
@@ -51,7 +52,7 @@ def _plain(value: Any, full: bool, depth: int) -> Any:
     if kind is str:
         return _plain_text(value, full)
     if kind is bytes or kind is bytearray:
-        return {"$bytes": bytes(value if full else value[:_TEXT]).hex(), "size": len(value)}
+        return {"$bytes": b64encode(value if full else value[:_TEXT]).decode(), "size": len(value)}
     if depth >= _DEPTH and not full:
         return {"$cut": preview(value, _TEXT)}
     return _plain_container(value, full, depth + 1)
@@ -86,7 +87,7 @@ def _tagged_type(value: Any, base: type, made: Any) -> Any:
 def _plain_text(value: str, full: bool) -> Any:
     made = value if full or len(value) <= _TEXT else value[:_TEXT]
     if not _is_utf8(made):
-        return {"$str": escape(made.replace("\\", "\\\\")), "size": len(value)}
+        return {"$str": quote(made), "size": len(value)}
     return made if len(made) == len(value) else {"$cut": made, "size": len(value)}
 
 

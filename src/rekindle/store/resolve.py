@@ -41,6 +41,8 @@ class Resolver:
 
     def head(self, ref: AnyRef) -> Head:
         """The record a reference means."""
+        if not isinstance(ref, (str, Ref, Checkpoint)):
+            raise InvalidInputError("bad-ref", f"{ref!r} is no reference", hint="an id, 'agent@-1', or a checkpoint")
         if isinstance(ref, Checkpoint):
             return self.by_id(ref.id) or _raise(self._nothing(ref.id))
         if isinstance(ref, str) and (found := self.by_id(ref)) is not None:
