@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import PurePath
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -179,8 +181,10 @@ def _load_struct(cls: Any) -> Load:
 
 
 def _dump_derived(base: type) -> Dump:
-    plain = BASES[base][0]
-    return lambda value: [plain(value), _attributes(value)]
+    plain, of_base = BASES[base][0], frozenset(_slots(base))
+    if not of_base:
+        return lambda value: [plain(value), _attributes(value)]
+    return lambda value: [plain(value), {k: v for k, v in _attributes(value).items() if k not in of_base}]
 
 
 def _load_derived(cls: type, base: type) -> Load:
@@ -195,6 +199,13 @@ def _filled(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], Any]:
         return value
 
     return make
+
+
+def _path(cls: Any, text: str) -> Any:
+    value = PurePath.__new__(cls, text)
+    if sys.version_info >= (3, 12):  # before, its parts were given to it by __new__
+        PurePath.__init__(value, text)
+    return value
 
 
 def _put_in_order(value: Any, held: Any) -> None:
@@ -220,6 +231,7 @@ BASES: dict[type, tuple[Dump, Callable[[Any, Any], Any]]] = {
     float: (float.__pos__, float.__new__),
     complex: (complex.__pos__, complex.__new__),
     Decimal: (Decimal, Decimal.__new__),
+    PurePath: (PurePath.__str__, _path),
     dt.datetime: (
         lambda v: dt.datetime.combine(dt.datetime.date(v), dt.datetime.timetz(v)),
         lambda cls, v: dt.datetime.__new__(
