@@ -4,7 +4,8 @@ import os
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +306,55 @@ def test_an_empty_file_becomes_a_store_and_a_missing_one_only_where_asked(tmp_pa
     for url in (f"{tmp_path}/none", f"sqlite:///{tmp_path}/none", f"file://{tmp_path}/none"):
         refused(UnavailableError, "no-store", open_store, url, create=False, says="none")
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("scheme", ["sqlite:///", "file://"])
+def test_a_store_stays_where_it_was_opened_wherever_the_process_goes(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    large = os.urandom(5 << 20)  # more than a record takes: it goes into a pack
+    with open_store(f"{scheme}there") as store:
+        monkeypatch.chdir("elsewhere")
+        store.save("a", large)
+        assert threaded(lambda: store.restore("a")) == large
+        assert store.verify(restore=True)
+    assert os.listdir(".") == []
+    with open_store(f"{scheme}{tmp_path}/there") as store:
+        assert store.restore("a") == large
+
+
+@pytest.mark.parametrize("scheme", ["sqlite:///", "file://"])
+def test_a_link_to_a_store_is_the_store(scheme: str, tmp_path: Path) -> None:
+    large = os.urandom(5 << 20)
+    with open_store(f"{scheme}{tmp_path}/real") as store:
+        (tmp_path / "link").symlink_to("real")
+        with open_store(f"{scheme}{tmp_path}/link") as linked:
+            linked.save("a", large)
+            assert store.restore("a") == large
+            store.prune("keep-last=1")
+            store.collect()
+            assert linked.restore("a") == large
+    assert [name for name in os.listdir(tmp_path) if name.startswith("link")] == ["link"]
+
+
+def threaded(call: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+@pytest.mark.parametrize(
+    "name", ["~nobody at home", "with space", "q?mode=memory", "h#x", "%41", "back\\slash", "-dash"]
+)
+def test_any_name_is_a_file_of_that_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url in (f"{name}.db", f"sqlite:///{tmp_path}/{name}", f"file://{tmp_path}/{name} folder"):
+        with open_store(url) as store:
+            store.save("a", 1)
+        with open_store(store.url) as again:
+            assert again.restore("a") == 1
+    assert {f"{name}.db", name, f"{name} folder"} <= set(os.listdir(tmp_path))
 
 
 @pytest.mark.parametrize("url", ["", "sqlite://", "sqlite:///", "file://"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from pathlib import Path
 
 from ..errors import InvalidInputError, UnsupportedError
 from ..storage.base import Storage
@@ -66,4 +65,4 @@ def open_storage(
 def _path(rest: str, url: str) -> str:
     if not rest:
         raise InvalidInputError("bad-url", f"{url!r} names no path", hint="for example sqlite:///store.db")
-    return str(Path(rest).expanduser()) if rest.startswith("~") else rest
+    return os.path.expanduser(rest)

@@ -42,8 +42,8 @@ class SqliteStorage(Database, Storage):
         packs: Packs | None = None,
         lock: AbstractContextManager[Any] | None = None,
     ) -> None:
-        # a program that changes its folder later must not find packs, or a forked child the file, somewhere else
-        name = os.path.abspath(path) if connect is open_file else os.fspath(path)
+        # the packs and the lock lie beside the file itself: by whatever link it is reached, wherever the process goes
+        name = os.path.realpath(path) if connect is open_file else os.fspath(path)
         self.url = f"sqlite:///{name}"
         self._packs = packs if packs is not None else FolderPacks(name + "-packs")
         self._numbers: dict[Key, int] = {}
