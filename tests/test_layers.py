@@ -13,7 +13,7 @@ MODULES = sorted(SRC.rglob("*.py"))
 
 # Bottom to top. Rooms on one line ignore each other; `__init__` is the front door: `from rekindle import X`.
 LINES = (
-    ("errors",),
+    ("errors", "forks"),
     ("quoting",),
     ("state", "retention"),
     ("notebook",),

@@ -1,14 +1,17 @@
 """Several at once, in threads and in processes: nothing is lost, nobody is left out, and verify is clean at the end."""
 
 import contextlib
+import gc
 import io
 import json
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -465,6 +468,54 @@ def test_a_forked_child_saves_beside_its_parent(url: str) -> None:
         assert [store.restore(c) for c in store.list("both")] == ["parent", "child", 2, 1, 0]
         assert [store.restore(c) for c in store.list("child", limit=None)] == list(range(19, -1, -1))
     whole(url).close()
+
+
+def test_a_child_forked_while_threads_save_goes_on_at_once(url: str) -> None:
+    with open_store(url) as store:
+        stop = threading.Event()
+
+        def save(agent: str) -> None:
+            n = 0
+            while not stop.is_set():
+                store.save(agent, {"n": (n := n + 1)})
+
+        threads = [threading.Thread(target=save, args=(f"thread-{n}",)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        ends = []
+        for n in range(8):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of forking while threads run
+                child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                try:
+                    store.restore(store.save(f"child-{n}", {"n": n}))
+                    store.save("thread-0", {"child": n})
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            ends.append(os.waitpid(child, 0)[1])
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert ends == [0] * 8
+        assert [store.restore(f"child-{n}") for n in range(8)] == [{"n": n} for n in range(8)]
+    whole(url).close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors there")
+def test_a_store_that_nobody_closed_leaves_no_descriptor(url: str) -> None:
+    def use() -> None:
+        open_store(url).save("a", 1)
+
+    use()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        use()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize("scheme", ["memory", *SCHEMES])

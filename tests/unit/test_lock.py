@@ -118,7 +118,7 @@ def test_it_is_held_again_and_again_by_whichever_way_it_was_got(path: str) -> No
 
 
 def test_a_killed_holder_holds_nothing(path: str) -> None:
-    code = f"from rekindle.storage.lock import FileLock as L; L({path!r}).__enter__(); print(1, flush=True); input()"
+    code = f"from rekindle.storage.lock import FileLock as L; l = L({path!r}); l.__enter__(); print(1, flush=True); input()"
     holder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"1\n"

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
+from ..forks import waited_for
+
 
 class Memory:
     """Values by name, up to `limit` bytes of them in all; the least used go first. Safe from several threads.
@@ -19,7 +21,7 @@ class Memory:
         self._limit = limit
         self._room = limit
         self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = waited_for(threading.Lock())
 
     def get(self, name: Hashable) -> Any:
         """None where it is not held."""

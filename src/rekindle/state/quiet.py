@@ -7,10 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..forks import waited_for
+
 _MANY, _FULL = 100_000, 1_000_000
 """From how many objects on they are settled; after how many settled ones the collector looks through everything."""
 
-_lock = threading.Lock()
+_lock = waited_for(threading.Lock())
 _quiet = 0
 _was_on = False
 _settled = 0

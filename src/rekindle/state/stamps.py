@@ -15,6 +15,8 @@ from itertools import count, takewhile
 from threading import RLock
 from typing import TypeVar
 
+from ..forks import waited_for
+
 K = TypeVar("K", bound=Hashable)
 Mark = tuple[int, int]
 """(stamp, index): at this stamp, anything from this index on may have changed."""
@@ -34,7 +36,7 @@ class Clock:
 
 
 clock = Clock()
-lock = RLock()  # reentrant: a signal handler or a finalizer may change tracked containers at any point
+lock = waited_for(RLock())  # reentrant: a signal handler or a finalizer may change tracked containers at any point
 
 
 def now() -> int:

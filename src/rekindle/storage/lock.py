@@ -24,8 +24,10 @@ class FileLock:
     def __init__(self, path: str, *, patience: float = PATIENCE) -> None:
         self._path = path
         self._patience = patience
-        self._fd = self._held = _open(path) if sys.platform != "win32" else -1
+        self._fd = self._held = -1
         self._queue: _Queue | None = None
+        if sys.platform != "win32":
+            self._fd = self._held = _open(path)
 
     def __enter__(self) -> FileLock:
         if self._fd < 0:
@@ -71,6 +73,10 @@ class FileLock:
             self._fd = self._held = -1
         if self._queue is not None:
             self._abandon(self._queue)
+
+    def __del__(self) -> None:
+        """Of a store that was never closed; and in a forked child, which must not hold on to the parent's lock."""
+        self.close()
 
 
 class _Queue:

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 
 from ..errors import UnavailableError
+from ..forks import waited_for
 from .base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
 from .packs import MemoryPacks
 
@@ -20,7 +21,7 @@ class MemoryStorage(Storage):
         self.url = "memory://"
         self._packs = MemoryPacks()
         self._secret = secrets.token_bytes(32)
-        self._lock = threading.RLock()
+        self._lock = waited_for(threading.RLock())
         self._records: dict[Key, dict[int, tuple[bytes, bytes]]] = {}
         self._order: dict[Key, list[int]] = {}
         self._aliases: dict[tuple[str, str], tuple[Key, int]] = {}

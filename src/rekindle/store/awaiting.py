@@ -45,11 +45,13 @@ class Awaiting:
 
     def _drain(self, committer: Committer) -> None:
         """See to it that the queue is drained from now on: one job runs, at most one more waits."""
+        if self._pid != os.getpid():  # threads do not come along into a forked process
+            self._pool, self._pid, self._asked = None, os.getpid(), False
         if self._asked:
             return
         self._asked = True
-        if self._pool is None or self._pid != os.getpid():  # threads do not come along into a forked process
-            self._pool, self._pid = ThreadPoolExecutor(1, "rekindle-commit"), os.getpid()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "rekindle-commit")
         self._pool.submit(self._drain_now, committer)
 
     def _drain_now(self, committer: Committer) -> None:

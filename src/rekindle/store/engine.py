@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import CorruptDataError, NotFoundError, UnavailableError
+from ..forks import renew, waited_for
 from ..model import agent_tag
 from ..state import codec
 from ..state.memory import Memory
@@ -46,11 +47,17 @@ class Engine:
         self._hashers: dict[str, Hasher] = {}
         self._views: dict[str, View] = {}
         self._tips: OrderedDict[Key, Tip] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = waited_for(threading.Lock())
         self._deciding = threading.local()
         self._tags: dict[str, str] = {}
         self._tagged: dict[str, dict[str, list[str]]] = {}
         self._recent = Memory(_READ_BYTES)
+        renew(self)
+
+    def after_fork(self) -> None:
+        """In a child nobody is saving, whatever the threads of the parent were about to."""
+        self.committer = Committer(self.storage.append)
+        self._tips = OrderedDict()
 
     def now(self) -> int:
         return int(self.clock() * 1000)
@@ -244,7 +251,8 @@ class Engine:
             elif type(first) is str:
                 wanted.setdefault(first, []).append((n, n))
         return {
-            agent: dict(self.storage.bodies(Key(key.user, agent), _merged(spans))) for agent, spans in wanted.items()
+            agent: dict(self.storage.bodies(Key(key.user, agent), Ranges(spans).pairs))
+            for agent, spans in wanted.items()
         }
 
     # -- the operation log -------------------------------------------------------------------------------------------
@@ -385,14 +393,3 @@ def operation_of(head: Head) -> Operation:
 
 def _tag_of(agent: str) -> str:
     return agent_tag(check(agent.encode()))
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if merged and first <= merged[-1][1] + 1:
-            if last > merged[-1][1]:
-                merged[-1] = (merged[-1][0], last)
-        else:
-            merged.append((first, last))
-    return merged

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ...errors import CorruptDataError, InvalidInputError, UnavailableError, UnsupportedError
+from ...forks import waited_for
 from ..base import OPERATIONS, Append, Key, Outcome, Packs, Rewrite, Storage, Stored
 from ..disk import Disk, OsDisk
 from ..lock import FileLock
@@ -66,7 +67,7 @@ class FilesStorage(Storage):
         self._intents = Intents(self._disk, self.root)
         self._shelf = Shelf(self._disk, self.root)
         self._filing = Filing(self._shelf)
-        self._thread_lock = threading.RLock()
+        self._thread_lock = waited_for(threading.RLock())
         self._pid = os.getpid()
         self._open = True
         with self._errors():
@@ -153,7 +154,6 @@ class FilesStorage(Storage):
         if self._pid != os.getpid():
             # a forked child shares its parent's lock: it takes one of its own
             self._pid = os.getpid()
-            self._thread_lock = threading.RLock()
             if self._own_lock:
                 self._lock = FileLock(self._path(layout.LOCK))
 

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from ...errors import CorruptDataError, UnavailableError, UnsupportedError
+from ...forks import waited_for
 from ...state.tree import check as checksum
 from ..lock import FileLock
 from .file import (
@@ -46,7 +47,7 @@ class Database:
         self.path = path
         self._connect = connect
         self._synchronous = "FULL" if durability == "durable" else "NORMAL"
-        self._thread_lock = threading.RLock()
+        self._thread_lock = waited_for(threading.RLock())
         self._access = Access(self._enter, self._thread_lock, self.path)
         self._db: Any = None
         self._lock: AbstractContextManager[Any] = lock if lock is not None else nullcontext()

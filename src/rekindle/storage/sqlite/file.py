@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CorruptDataError, InvalidInputError, RekindleError, UnavailableError
+from ...forks import waited_for
 
 APPLICATION_ID = 0x72656B69  # "reki"
 _MAGIC = b"SQLite format 3\0"
@@ -63,7 +64,7 @@ class OpenFiles:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = waited_for(threading.RLock())
         self._counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, path: str) -> tuple[int, int]:

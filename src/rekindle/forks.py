@@ -1,0 +1,60 @@
+"""Forking while other threads use a store: none of their locks may go along into the child, where nobody lets them go.
+
+What is held for a moment is waited for before the fork, by the thread that forks, and let go on both sides after it. So
+no thread is inside of SQLite then either, whose own locks cannot be made anew. What is held longer, through a whole
+save, is made anew in the child: there, nobody is saving.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
+
+PATIENCE = 30.0
+L = TypeVar("L")
+
+
+class Renewed(Protocol):
+    def after_fork(self) -> None: ...
+
+
+_forking = threading.RLock()
+_locks: WeakSet[Any] = WeakSet()
+_renewed: WeakSet[Renewed] = WeakSet()
+_taken: list[Any] = []
+
+
+def waited_for(lock: L) -> L:
+    """A lock that is held for a moment only, and under which no other of these is waited for."""
+    _locks.add(lock)
+    return lock
+
+
+def renew(owner: Renewed) -> None:
+    """Call its `after_fork` in every child."""
+    _renewed.add(owner)
+
+
+def _before() -> None:
+    _forking.acquire()
+    for lock in list(_locks):
+        if lock.acquire(timeout=PATIENCE):
+            _taken.append(lock)
+
+
+def _after() -> None:
+    while _taken:
+        _taken.pop().release()
+    _forking.release()
+
+
+def _in_child() -> None:
+    for owner in list(_renewed):
+        owner.after_fork()
+    _after()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
