@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
-PATIENCE = 30.0
+PATIENCE, _SOON = 30.0, 0.05
 L = TypeVar("L")
 
 
@@ -27,7 +28,7 @@ _taken: list[Any] = []
 
 
 def waited_for(lock: L) -> L:
-    """A lock that is held for a moment only, and under which no other of these is waited for."""
+    """A lock that is held for a moment only."""
     _locks.add(lock)
     return lock
 
@@ -39,14 +40,29 @@ def renew(owner: Renewed) -> None:
 
 def _before() -> None:
     _forking.acquire()
+    end = time.monotonic() + PATIENCE
+    while not _take(last=time.monotonic() > end):
+        _let_go()
+
+
+def _take(*, last: bool) -> bool:
+    """Whether all are ours. One that is not soon may be held by a thread that waits for another of them: let all go
+    and try again, but the last time."""
     for lock in list(_locks):
-        if lock.acquire(timeout=PATIENCE):
+        if lock.acquire(timeout=_SOON):
             _taken.append(lock)
+        elif not last:
+            return False
+    return True
+
+
+def _let_go() -> None:
+    while _taken:
+        _taken.pop().release()
 
 
 def _after() -> None:
-    while _taken:
-        _taken.pop().release()
+    _let_go()
     _forking.release()
 
 

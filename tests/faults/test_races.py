@@ -218,17 +218,20 @@ def during(store: Store, look: str, save: Callable[[], object], *, after: bool =
     setattr(store._engine, look, looking)
 
 
-def two_handles(url: str) -> tuple[Store, Store]:
-    ours, theirs = open_store(url), open_store(url)
-    for n in range(3):
-        ours.save("a", {"n": n})
-    ours.fork("a@1", "side")
-    ours.save("a", {"n": 3}, branch="side")
-    return ours, theirs
+@pytest.fixture
+def two_handles(url: str) -> Iterator[tuple[Store, Store]]:
+    with open_store(url) as ours, open_store(url) as theirs:
+        for n in range(3):
+            ours.save("a", {"n": n})
+        ours.fork("a@1", "side")
+        ours.save("a", {"n": 3}, branch="side")
+        yield ours, theirs
 
 
-def test_a_prune_keeps_the_heads_of_branches_that_are_saved_to_meanwhile(url: str) -> None:
-    ours, theirs = two_handles(url)
+def test_a_prune_keeps_the_heads_of_branches_that_are_saved_to_meanwhile(
+    url: str, two_handles: tuple[Store, Store]
+) -> None:
+    ours, theirs = two_handles
 
     def save() -> None:
         theirs.save("a", {"n": 4}, branch="side")
@@ -243,8 +246,10 @@ def test_a_prune_keeps_the_heads_of_branches_that_are_saved_to_meanwhile(url: st
         }
 
 
-def test_a_save_under_way_stays_the_head_of_its_branch_whatever_is_decided_meanwhile(url: str) -> None:
-    ours, theirs = two_handles(url)
+def test_a_save_under_way_stays_the_head_of_its_branch_whatever_is_decided_meanwhile(
+    url: str, two_handles: tuple[Store, Store]
+) -> None:
+    ours, theirs = two_handles
     during(ours, "newest", lambda: theirs.save("a", {"n": 4}))
     delete_checkpoint(ours._engine, ours._refs.head("a@2"))
     assert theirs.restore("a") == {"n": 4}
@@ -260,8 +265,10 @@ def test_a_save_under_way_stays_the_head_of_its_branch_whatever_is_decided_meanw
         assert [c.seq for c in store.list("a")] == [7, 6, 5, 4, 3, 1]
 
 
-def test_an_agent_that_was_deleted_has_nothing_left_of_a_save_under_way(url: str) -> None:
-    ours, theirs = two_handles(url)
+def test_an_agent_that_was_deleted_has_nothing_left_of_a_save_under_way(
+    url: str, two_handles: tuple[Store, Store]
+) -> None:
+    ours, theirs = two_handles
     during(ours, "newest", lambda: theirs.save("a", {"n": 4}))
     assert ours.delete("a") == 5
     assert ours.list("a") == []
@@ -276,8 +283,8 @@ def test_an_agent_that_was_deleted_has_nothing_left_of_a_save_under_way(url: str
         assert store.restore("a@side") == {"n": 3}
 
 
-def test_an_export_beside_a_saver_can_be_imported(url: str) -> None:
-    ours, theirs = two_handles(url)
+def test_an_export_beside_a_saver_can_be_imported(url: str, two_handles: tuple[Store, Store]) -> None:
+    ours, theirs = two_handles
     file = io.BytesIO()
     during(ours, "heads", lambda: theirs.save("a", {"n": 4}))
     assert ours.export("a", file) == 4
@@ -326,8 +333,8 @@ def test_what_is_collected_while_it_is_read_was_pruned_and_is_no_damage(url: str
 
 
 @pytest.mark.parametrize("verb", ["tag", "fork", "label"])
-def test_what_was_pruned_meanwhile_gets_no_name(url: str, verb: str) -> None:
-    ours, theirs = two_handles(url)
+def test_what_was_pruned_meanwhile_gets_no_name(url: str, two_handles: tuple[Store, Store], verb: str) -> None:
+    ours, theirs = two_handles
     old = ours._refs.head("a@2")
     theirs.prune("keep-last=1")
     acts: dict[str, Callable[[], object]] = {
