@@ -512,6 +512,7 @@ def test_a_child_forked_while_threads_save_goes_on_at_once(url: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors there")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_store_that_nobody_closed_leaves_no_descriptor(url: str) -> None:
     def use() -> None:
         open_store(url).save("a", 1)
