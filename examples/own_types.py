@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import rekindle
-from rekindle.state.path import render
+from rekindle.state.shown.path import render
 
 
 def last_year(path: str) -> None:

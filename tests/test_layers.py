@@ -27,6 +27,8 @@ LINES = (
     ("__main__",),
 )
 LEVEL = {room: level for level, line in enumerate(LINES) for room in line}
+STATE = {"tracked": 0, "values": 1, "shown": 2, "tree": 2, "diff": 3}
+"""The rooms of `state`, in the same way."""
 
 # Where a third-party library may be imported: anywhere in a room, or in ONE module, whichever that is.
 ONE = "one module"
@@ -76,6 +78,13 @@ def test_imports_point_down_only(path: Path) -> None:
     for used in rooms_used(path) - {room}:
         assert LEVEL.get(used, -1) < LEVEL[room], f"{name_of(path)} imports {used!r}, which is not below {room!r}"
         assert used in LEVEL, f"{used!r} has no layer yet: give it a place in LINES"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if room_of(path) == "state"], ids=name_of)
+def test_imports_inside_the_state_point_down_only(path: Path) -> None:
+    room = path.relative_to(SRC / "state").parts[0]
+    used = {name[2] for name in imports(path) if name[:2] == ("rekindle", "state")} & STATE.keys() - {room}
+    assert all(STATE[other] < STATE[room] for other in used), f"{name_of(path)} imports from {sorted(used)}"
 
 
 def test_a_third_party_library_is_imported_in_one_place() -> None:

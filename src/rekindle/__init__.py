@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .model import Checkpoint as Checkpoint
     from .model import History as History
     from .retention import Policy as Policy
-    from .state.registry import Opaque as Opaque
-    from .state.registry import register as register
     from .state.tracked import tracked as tracked
+    from .state.values.registry import Opaque as Opaque
+    from .state.values.registry import register as register
     from .store import AsyncStore as AsyncStore
     from .store import Store as Store
     from .store import open_store as open_store
@@ -45,8 +45,8 @@ _HOMES = {
     "Store": "store",
     "open_store": "store",
     "Policy": "retention",
-    "Opaque": "state.registry",
-    "register": "state.registry",
+    "Opaque": "state.values.registry",
+    "register": "state.values.registry",
     "tracked": "state.tracked",
     "ConflictError": "errors",
     "CorruptDataError": "errors",

@@ -14,10 +14,10 @@ from typing import Any
 
 from .errors import InvalidInputError, RekindleError
 from .model import ATTRIBUTES, Checkpoint, check_name
-from .state import codec, shapes
-from .state.parts import fields_of
-from .state.registry import Entry, build, entry_for, entry_named
 from .state.tracked import TrackedDict, TrackedList
+from .state.values import codec, shapes
+from .state.values.parts import fields_of
+from .state.values.registry import Entry, build, entry_for, entry_named
 
 LOCAL = "local"
 _MODEL = "$model"

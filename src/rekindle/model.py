@@ -88,7 +88,7 @@ class Checkpoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can carry it: what JSON has no word for is tagged, and comes back as it was."""
-        from .state.plain import to_plain
+        from .state.shown.plain import to_plain
 
         return {
             "id": self.id,
@@ -115,7 +115,7 @@ class Checkpoint:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Checkpoint:
-        from .state.plain import from_plain
+        from .state.shown.plain import from_plain
 
         known = dict(data)
         for name in ("collected_fields", "required_fields", "context_summary", "metadata", "state"):

@@ -11,10 +11,10 @@ from typing import Any
 
 from .errors import RekindleError
 from .quoting import escape
-from .state.change import Change
-from .state.path import render as render_path
-from .state.preview import preview
-from .state.show import preview_both
+from .state.diff.change import Change
+from .state.diff.show import preview_both
+from .state.shown.path import render as render_path
+from .state.shown.preview import preview
 
 Checkpoint = Any
 """A checkpoint; its module is above this one."""

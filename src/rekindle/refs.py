@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 from .errors import InvalidInputError, RekindleError
 from .quoting import quote, read_quoted
-from .state import path as state_path
+from .state.shown import path as state_path
 
 GRAMMAR = (
     "write agent, agent@42, agent@-1, agent@{10m ago}, agent@branch, a branch, a tag or an id; "

@@ -19,8 +19,8 @@ from rekindle.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from rekindle.state import codec
-from rekindle.state.slots import pack_body, plain_slot, splice_slot
+from rekindle.state.tree.slots import pack_body, plain_slot, splice_slot
+from rekindle.state.values import codec
 from rekindle.storage.base import Key, Outcome, Rewrite, Storage
 from rekindle.storage.disk import OsDisk
 from rekindle.storage.files import FilesStorage

@@ -10,7 +10,8 @@ import sys
 from io import BytesIO
 from typing import Any
 
-from rekindle.store import filling, open_store
+from rekindle.store import open_store
+from rekindle.store.saving import filling
 from rekindle.store.store import Store
 
 KEPT = ("chat", "tool")

@@ -15,7 +15,8 @@ import pytest
 from tests.crash.saver import state_of
 
 from rekindle.errors import UnavailableError
-from rekindle.store import filling, open_store
+from rekindle.store import open_store
+from rekindle.store.saving import filling
 from rekindle.store.store import Store
 
 CANNOT = 77

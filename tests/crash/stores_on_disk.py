@@ -17,8 +17,8 @@ from rekindle.storage.disk import TEMP_PREFIX
 from rekindle.storage.files import FilesStorage
 from rekindle.storage.packs import FolderPacks
 from rekindle.storage.sqlite import SqliteStorage
-from rekindle.store import filling
 from rekindle.store.engine import Engine
+from rekindle.store.saving import filling
 from rekindle.store.store import Store
 from rekindle.testing.crash import Image, SimDisk, SimFiles, connect
 from rekindle.testing.crash.vfs import SimConnection

@@ -10,7 +10,8 @@ from io import BytesIO
 from typing import Any
 
 from rekindle.errors import ConflictError, NotFoundError
-from rekindle.store import bringing, open_store
+from rekindle.store import open_store
+from rekindle.store.portable import bringing
 from rekindle.store.store import Store
 
 Act = Callable[[Store], object]

@@ -426,7 +426,7 @@ def test_a_label_is_written_and_taken_off(cli: Cli) -> None:
 
 
 def test_restore_gives_a_state_back_as_json_that_loses_nothing(cli: Cli) -> None:
-    from rekindle.state.plain import from_plain
+    from rekindle.state.shown.plain import from_plain
 
     state = from_plain(json.loads(cli("restore", "planner@6").stdout))
     assert state["plan"] == Plan(["a", "b"], 5)

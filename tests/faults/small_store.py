@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from rekindle import Checkpoint, Store, open_store
-from rekindle.store import filling
+from rekindle.store.saving import filling
 
 Questions = dict[str, Callable[[], Any]]
 Ids = list[tuple[str, str, int, str]]

@@ -400,7 +400,7 @@ def test_a_sqlite_store_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path:
     with open_store(str(path)) as store:
         store.save("a", 1)
     db = sqlite3.connect(path)
-    from rekindle.state.tree import check
+    from rekindle.state.tree.nodes import check
 
     db.execute("PRAGMA user_version = 9")
     db.execute("UPDATE meta SET value = ?, checksum = ? WHERE name = 'format'", (b"9", check(b"format9")))

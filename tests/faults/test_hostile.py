@@ -15,13 +15,13 @@ import pytest
 
 from rekindle import Store, register
 from rekindle.errors import CorruptDataError, RekindleError
-from rekindle.state import slots
-from rekindle.state.tree import node_from
+from rekindle.state.tree import slots
+from rekindle.state.tree.nodes import node_from
 from rekindle.storage.base import Key
 from rekindle.storage.memory import MemoryStorage
 from rekindle.storage.record import Head, open_head, seal
 from rekindle.store.engine import Engine
-from rekindle.store.portfile import PortableFile, PortableWriter
+from rekindle.store.portable.file import PortableFile, PortableWriter
 
 TORTURE = 60 if os.environ.get("REKINDLE_TORTURE") else 1
 KEY = Key("local", "a")
@@ -225,7 +225,7 @@ def test_a_description_that_cannot_be_is_damage(storage: MemoryStorage, root: An
 
 def test_edits_that_repeat_what_was_there_are_refused_before_they_grow() -> None:
     """A few hundred bytes of them would come to gigabytes."""
-    from rekindle.state.read import splice
+    from rekindle.state.tree.read import splice
 
     for splices in ([(9, 0, 0), (0, 0, 0), (9, 0, 0)], [(-1, 0, 0)], [(0, -5, 0)], [(0, 0, -1)]):
         with pytest.raises(CorruptDataError):

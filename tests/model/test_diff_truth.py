@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from rekindle.state.canon import same
-from rekindle.state.diff import Change, apply, diff
-from rekindle.state.path import Path, render
+from rekindle.state.diff.states import Change, apply, diff
+from rekindle.state.shown.path import Path, render
+from rekindle.state.values.canon import same
 
 EDITS = 1_000 * (100 if os.environ.get("REKINDLE_TORTURE") == "1" else 1)
 SEED = int(os.environ.get("REKINDLE_SEED", "20261118"))
@@ -221,7 +221,7 @@ def positional(old: list[Any], new: list[Any], was: Path, at: Path) -> Edit:
 
 
 def step_in(key: Any) -> Any:
-    from rekindle.state.path import step_of
+    from rekindle.state.shown.path import step_of
 
     return step_of(key)
 

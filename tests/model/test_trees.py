@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from rekindle import Checkpoint, InvalidInputError, Store, register, tracked
-from rekindle.state.canon import same
 from rekindle.state.tracked import TrackedDict, TrackedList
+from rekindle.state.values.canon import same
 from rekindle.storage.memory import MemoryStorage
-from rekindle.store import filling
 from rekindle.store.engine import Engine
+from rekindle.store.saving import filling
 
 DOSE = 100 if os.environ.get("REKINDLE_TORTURE") == "1" else 1
 SEED = int(os.environ.get("REKINDLE_SEED", "20261118"))

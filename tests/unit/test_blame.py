@@ -10,9 +10,9 @@ import pytest
 
 from rekindle import NotFoundError, Store, open_store, register, tracked
 from rekindle.errors import CorruptDataError, InvalidInputError
-from rekindle.state import codec
-from rekindle.state.path import ABSENT, find, parse
-from rekindle.state.read import Reader
+from rekindle.state.shown.path import ABSENT, find, parse
+from rekindle.state.tree.read import Reader
+from rekindle.state.values import codec
 
 
 @register(name="blame.Profile")
@@ -249,6 +249,6 @@ def test_an_unrelated_part_is_never_read(tmp_path: Path, monkeypatch: pytest.Mon
 def test_damage_on_the_way_is_an_error_and_no_answer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(3):
         store.save("a", {"x": n, "pad": "p" * 2000})
-    monkeypatch.setattr("rekindle.state.tree.Hasher.content", lambda self, data: b"x" * 16)
+    monkeypatch.setattr("rekindle.state.tree.nodes.Hasher.content", lambda self, data: b"x" * 16)
     with pytest.raises(CorruptDataError):
         store.blame("a", "x")

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from tests.unit.values import EVERY_TYPE, name_of, trees
 
 from rekindle.errors import CorruptDataError, InvalidInputError, RekindleError
-from rekindle.state import codec
-from rekindle.state.canon import same
-from rekindle.state.registry import Opaque, register
 from rekindle.state.tracked import TrackedDict, TrackedList, tracked
+from rekindle.state.values import codec
+from rekindle.state.values.canon import same
+from rekindle.state.values.registry import Opaque, register
 
 TORTURE = 20 if os.environ.get("REKINDLE_TORTURE") else 1
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rekindle import Store, open_store, register, tracked
-from rekindle.state.canon import same
-from rekindle.state.diff import apply, diff
-from rekindle.state.path import render
+from rekindle.state.diff.states import apply, diff
+from rekindle.state.shown.path import render
+from rekindle.state.values.canon import same
 from rekindle.storage.base import Key
 
 

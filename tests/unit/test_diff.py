@@ -22,12 +22,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rekindle.errors import ConflictError, InvalidInputError
-from rekindle.state.canon import same
-from rekindle.state.diff import Change, apply, diff, page, render, summary, to_json
-from rekindle.state.path import Key, parse
-from rekindle.state.path import render as render_path
-from rekindle.state.registry import Opaque
+from rekindle.state.diff.states import Change, apply, diff, page, render, summary, to_json
+from rekindle.state.shown.path import Key, parse
+from rekindle.state.shown.path import render as render_path
 from rekindle.state.tracked import TrackedDict, TrackedList
+from rekindle.state.values.canon import same
+from rekindle.state.values.registry import Opaque
 
 
 class Color(enum.Enum):

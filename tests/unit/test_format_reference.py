@@ -5,8 +5,8 @@ from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 
-from rekindle.state import codec
-from rekindle.state.tree import Kind
+from rekindle.state.tree.nodes import Kind
+from rekindle.state.values import codec
 from rekindle.storage import record
 from rekindle.storage.sqlite import database
 from rekindle.storage.sqlite import file as sqlite_file

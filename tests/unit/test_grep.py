@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rekindle import InvalidInputError, Store, open_store, register
-from rekindle.state.path import render
+from rekindle.state.shown.path import render
 from rekindle.store.grep import _texts
 
 

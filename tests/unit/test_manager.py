@@ -819,7 +819,7 @@ def test_what_a_store_answers_shows_itself_too() -> None:
 
 
 def test_a_view_of_a_type_that_is_not_registered_shows_its_data(manager: CheckpointManager) -> None:
-    from rekindle.state import registry
+    from rekindle.state.values import registry
 
     saved = manager.save_sync(Bot())
     entry = registry._by_name.pop("manager.Point")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rekindle import NotFoundError, Store, open_store
-from rekindle.state import quiet
-from rekindle.state.memory import Memory
-from rekindle.state.quiet import quiet_gc
+from rekindle.state.tree import quiet
+from rekindle.state.tree.memory import Memory
+from rekindle.state.tree.quiet import quiet_gc
 from rekindle.storage.base import Storage
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.errors import InvalidInputError, NotFoundError
-from rekindle.state.path import Key, children_of, get, parse, render, step_of
-from rekindle.state.registry import Opaque
+from rekindle.state.shown.path import Key, children_of, get, parse, render, step_of
+from rekindle.state.values.registry import Opaque
 
 
 class Color(enum.Enum):

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from tests.unit.values import BERLIN, EVERY_TYPE, name_of, trees
 
 from rekindle.errors import InvalidInputError
-from rekindle.state import codec, registry
-from rekindle.state.canon import same
-from rekindle.state.plain import from_plain, packed_of, plain_of, to_plain
-from rekindle.state.registry import Opaque, register
+from rekindle.state.shown.plain import from_plain, packed_of, plain_of, to_plain
 from rekindle.state.tracked import tracked
+from rekindle.state.values import codec, registry
+from rekindle.state.values.canon import same
+from rekindle.state.values.registry import Opaque, register
 
 
 @register(name="plain.Point", version=3)

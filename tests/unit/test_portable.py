@@ -11,12 +11,13 @@ import pytest
 
 from rekindle import ConflictError, InvalidInputError, NotFoundError, Store, open_store, register, tracked
 from rekindle.errors import CorruptDataError, RekindleError
-from rekindle.state import registry
-from rekindle.state.canon import same
 from rekindle.state.tracked import TrackedList
+from rekindle.state.values import registry
+from rekindle.state.values.canon import same
 from rekindle.storage.memory import MemoryStorage
-from rekindle.store import bringing, filling
 from rekindle.store.engine import Engine
+from rekindle.store.portable import bringing
+from rekindle.store.saving import filling
 
 
 @register(name="portable.Note")
@@ -549,7 +550,7 @@ def test_a_path_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     with open_store("memory://") as source:
         live(source, 5)
         with monkeypatch.context() as patch:
-            patch.setattr("rekindle.store.outgoing.Outgoing.head", lambda *_: (_ for _ in ()).throw(Cut()))
+            patch.setattr("rekindle.store.portable.outgoing.Outgoing.head", lambda *_: (_ for _ in ()).throw(Cut()))
             with pytest.raises(Cut):
                 source.export("a", str(path))
         assert path.read_bytes() == b"before"

@@ -22,7 +22,7 @@ from rekindle.refs import (
     quote_agent,
     render_duration,
 )
-from rekindle.state import path as state_path
+from rekindle.state.shown import path as state_path
 
 names = st.text(st.characters(codec=None), min_size=1, max_size=60).filter(
     lambda text: not any(unicodedata.category(char) == "Cc" for char in text)

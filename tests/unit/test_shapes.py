@@ -24,7 +24,7 @@ import pytest
 
 from rekindle import Store, open_store, register
 from rekindle.errors import InvalidInputError
-from rekindle.state import codec
+from rekindle.state.values import codec
 
 BERLIN_ISH = dt.timezone(dt.timedelta(hours=2))
 

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rekindle.errors import InvalidInputError
-from rekindle.state import owners, stamps, tracked_dict, tracked_list
-from rekindle.state.tracked import TrackedDict, TrackedList, is_frozen, now, tracked
+from rekindle.state.tracked import TrackedDict, TrackedList, is_frozen, now, owners, stamps, tracked
+from rekindle.state.tracked import dicts as tracked_dict
+from rekindle.state.tracked import lists as tracked_list
 
 Tracked = TrackedList | TrackedDict
 

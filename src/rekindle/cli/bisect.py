@@ -58,7 +58,7 @@ class _Trial:
         self.count = 0
 
     def is_bad(self, state: Any) -> bool:
-        from ..state.plain import to_plain
+        from ..state.shown.plain import to_plain
 
         self.count += 1
         status = _run(self._command, words.as_json(to_plain(state)).encode())

@@ -13,9 +13,9 @@ from ..errors import InvalidInputError, NotFoundError
 from ..model import Checkpoint
 from ..quoting import escape
 from ..refs import Ref, parse_range
-from ..state import path as state_path
-from ..state.diff import Change, page, render, summary, to_json
-from ..state.preview import plain, preview
+from ..state.diff.states import Change, page, render, summary, to_json
+from ..state.shown import path as state_path
+from ..state.shown.preview import plain, preview
 from . import words
 from .output import Cell, Column, Span
 from .session import Session, ref_argument, verb
@@ -115,7 +115,7 @@ def _changes(
 ) -> tuple[Change, ...]:
     if not any(at):
         return session.store.diff(old, new)
-    from ..state.diff import diff
+    from ..state.diff.states import diff
 
     was, now = (state_path.parse(text or "") for text in at)
     before = state_path.get(session.store.restore(old, opaque=True), was)

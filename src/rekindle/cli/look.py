@@ -10,8 +10,8 @@ import click
 from ..model import Checkpoint
 from ..quoting import escape
 from ..refs import quote_agent
-from ..state.path import Path, render, step_of
-from ..state.preview import plain, preview
+from ..state.shown.path import Path, render, step_of
+from ..state.shown.preview import plain, preview
 from . import words
 from .output import Cell, Column, Output, Span
 from .session import Session, ref_argument, verb

@@ -60,7 +60,7 @@ def cmd_restore(session: Session, ref: str | None, output: str | None, force: bo
 
 
 def _written(value: Any, form: str) -> bytes:
-    from ..state.plain import to_plain
+    from ..state.shown.plain import to_plain
 
     if form == "plain":
         if isinstance(value, str):

@@ -68,7 +68,7 @@ class Session:
 
     def value(self, ref: Ref | Checkpoint) -> Any:
         """The state, or the place in it that a reference names; values of users' types come as data."""
-        from ..state import path
+        from ..state.shown import path
 
         value = self.store.restore(ref, opaque=True)
         at = ref.path if isinstance(ref, Ref) else None

@@ -12,8 +12,8 @@ from unicodedata import combining, east_asian_width
 from ..model import Checkpoint
 from ..quoting import escape
 from ..refs import quote_agent
-from ..state.parts import children_of
-from ..state.registry import Opaque
+from ..state.values.parts import children_of
+from ..state.values.registry import Opaque
 
 _UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (1000, "KB"))
 _UNSHOWN = re.compile(r"[^\n -~]")
@@ -58,7 +58,7 @@ def ref(checkpoint: Checkpoint) -> str:
 
 def facts(checkpoint: Checkpoint) -> dict[str, Any]:
     """What `--json` says of a checkpoint everywhere; nothing of it loads the state."""
-    from ..state.preview import plain
+    from ..state.shown.preview import plain
 
     return {
         "ref": ref(checkpoint),

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..model import ATTRIBUTES
 from ..quoting import escape
-from ..state.canon import same
-from ..state.change import Change
-from ..state.diff import Page, page, render, summary, to_json
-from ..state.path import Path
-from ..state.path import render as render_path
+from ..state.diff.change import Change
+from ..state.diff.states import Page, page, render, summary, to_json
+from ..state.shown.path import Path
+from ..state.shown.path import render as render_path
+from ..state.values.canon import same
 
 
 @dataclass(frozen=True)

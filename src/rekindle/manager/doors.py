@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from ..store.awaiting import Awaiting
-from ..store.ways import Blocking, Way, finish
+from ..store.saving.awaiting import Awaiting
+from ..store.saving.ways import Blocking, Way, finish
 
 P = ParamSpec("P")
 T = TypeVar("T")

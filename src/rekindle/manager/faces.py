@@ -17,7 +17,7 @@ from functools import partial
 from ..errors import InvalidInputError, RekindleError
 from ..model import Checkpoint
 from ..store import Store, open_store
-from ..store.saving import Saved
+from ..store.saving.save import Saved
 from ..store.unscoped import Unscoped
 from .doors import AwaitingDoor, Door
 from .storage import CheckpointStorage

@@ -12,11 +12,11 @@ from typing import Any
 from ..agents import Captured, entry_of
 from ..errors import InvalidInputError, NotFoundError, UnsupportedError
 from ..model import Checkpoint, check_kind, check_label
-from ..state import codec
-from ..state.change import Change
-from ..state.diff import diff
+from ..state.diff.change import Change
+from ..state.diff.states import diff
+from ..state.values import codec
 from ..store.answers import AGENT_FIELDS
-from ..store.saving import check_metadata
+from ..store.saving.save import check_metadata
 from ..store.unscoped import Unscoped
 from .doors import Door
 from .storage import CheckpointStorage

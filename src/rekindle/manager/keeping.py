@@ -10,9 +10,9 @@ from typing import Any
 
 from ..agents import Captured, entry_of
 from ..model import Checkpoint
-from ..state.change import Change
+from ..state.diff.change import Change
 from ..store.answers import AGENT_FIELDS
-from ..store.saving import Line
+from ..store.saving.save import Line
 from ..store.unscoped import Unscoped
 from .doors import Door
 from .faces import StoreCheckpointStorage

@@ -14,8 +14,8 @@ from typing import Any
 import ormsgpack
 
 from ..errors import CorruptDataError, UnsupportedError
-from ..state.slots import deflate, inflate
-from ..state.tree import check
+from ..state.tree.nodes import check
+from ..state.tree.slots import deflate, inflate
 from .base import Key
 
 FORMAT = 1

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidInputError
 from ..model import ATTRIBUTES, Checkpoint, checkpoint_id, lazy
 from ..refs import quote_agent
-from ..state import codec
-from ..state.change import Change
+from ..state.diff.change import Change
+from ..state.values import codec
 from ..storage.record import Head
 from .engine import Engine
 
 if TYPE_CHECKING:
-    from ..state.show import Page
+    from ..state.diff.show import Page
 
 _SHOWN = 50
 AGENT_FIELDS = ("status", "required_fields", "context_summary", "collected_fields", "state")
@@ -37,12 +37,12 @@ class Changes(tuple[Change, ...]):
 
     def page(self, limit: int, offset: int = 0) -> Page:
         """A part of the changes, for large diffs."""
-        from ..state.show import page
+        from ..state.diff.show import page
 
         return page(self, limit, offset)
 
     def __repr__(self) -> str:
-        from ..state.show import render, summary
+        from ..state.diff.show import render, summary
 
         some = self.page(_SHOWN)
         lines = render(some.items).split("\n") if some.items else []

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..model import Checkpoint
-from .awaiting import Awaiting
 from .opening import open_store
 from .resolve import AnyRef
+from .saving.awaiting import Awaiting
 from .store import Store
 
 P = ParamSpec("P")

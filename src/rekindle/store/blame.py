@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any
 
 from ..errors import NotFoundError
-from ..state.follow import Follower
-from ..state.path import get, parse
+from ..state.diff.follow import Follower
+from ..state.shown.path import get, parse
 from ..storage.record import Head
 from .engine import Engine
 from .resolve import Resolver

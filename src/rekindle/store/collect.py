@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..state.read import Reader
-from ..state.slots import pack_body, unpack_body
-from ..state.tree import Child, Index, Item, Node, Place, Run
+from ..state.tree.nodes import Child, Index, Item, Node, Place, Run
+from ..state.tree.read import Reader
+from ..state.tree.slots import pack_body, unpack_body
 from ..storage.base import OPERATIONS, Key, Rewrite
 from ..storage.record import Head, emptied, glimpse, open_head
 from .engine import Engine

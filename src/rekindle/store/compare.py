@@ -7,9 +7,9 @@ from typing import Any
 
 from ..errors import InvalidInputError
 from ..refs import quote_agent
-from ..state.change import Change
-from ..state.recall import RecallingReader
-from ..state.treediff import diff_trees
+from ..state.diff.change import Change
+from ..state.diff.trees import diff_trees
+from ..state.tree.recall import RecallingReader
 from ..storage.record import Head
 from .blame import blame
 from .engine import Engine

@@ -16,17 +16,17 @@ from typing import Any
 from ..errors import CorruptDataError, NotFoundError, UnavailableError
 from ..forks import renew, waited_for
 from ..model import agent_tag
-from ..state import codec
-from ..state.memory import Memory
-from ..state.read import Fetch, Reader
-from ..state.slots import expand, parse, slots_of
-from ..state.tree import Hasher, Node, Place, check, derive_key, node_from
+from ..state.tree.memory import Memory
+from ..state.tree.nodes import Hasher, Node, Place, check, derive_key, node_from
+from ..state.tree.read import Fetch, Reader
+from ..state.tree.slots import expand, parse, slots_of
+from ..state.values import codec
 from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
 from ..storage.record import OPERATION, Head, open_head, seal
-from .commit import Committer
 from .lost import lost, part_lost
 from .ranges import Ranges
-from .tips import Tip
+from .saving.commit import Committer
+from .saving.tips import Tip
 from .view import Edit, Operation, View, advance, destroyed, from_state, to_state
 
 SNAPSHOT_EVERY = 64

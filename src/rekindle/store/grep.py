@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Any
 
 from ..errors import InvalidInputError
-from ..state.change import Change
-from ..state.diff import LONG_TEXT
-from ..state.path import ABSENT, Path, find, render, step_of
-from ..state.recall import RecallingReader
-from ..state.registry import Opaque
-from ..state.treediff import diff_trees
+from ..state.diff.change import Change
+from ..state.diff.states import LONG_TEXT
+from ..state.diff.trees import diff_trees
+from ..state.shown.path import ABSENT, Path, find, render, step_of
+from ..state.tree.recall import RecallingReader
+from ..state.values.registry import Opaque
 from ..storage.base import Key
 from ..storage.record import Head
 from .engine import Engine

@@ -11,7 +11,7 @@ from ..storage.base import OPERATIONS, Key
 from ..storage.record import Head
 from .answers import id_of
 from .engine import Engine
-from .tips import branch_heads
+from .saving.tips import branch_heads
 
 AnyRef = str | Checkpoint | Ref
 _LIST = "list the agents with `rekindle agents`, an agent's checkpoints with `rekindle log AGENT`"

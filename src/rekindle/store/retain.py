@@ -17,7 +17,7 @@ from .answers import id_of
 from .engine import Engine
 from .ranges import Ranges
 from .resolve import Resolver
-from .tips import branch_heads
+from .saving.tips import branch_heads
 from .view import AgentView, Edit, View
 
 OPEN = "open"

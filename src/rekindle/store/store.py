@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ..errors import InvalidInputError, NotFoundError, RekindleError, UnavailableError
 from ..model import MAIN, Checkpoint, History, check_kind, check_label, check_name
 from ..retention import Plan, Policy
-from ..state import codec
+from ..state.values import codec
 from ..storage.base import Key
 from ..storage.record import Head
 from . import answers, names
 from .engine import Engine
 from .listing import Listing
 from .resolve import AnyRef, Resolver
-from .saving import Request, Saved, Saving, check_metadata
+from .saving.save import Request, Saved, Saving, check_metadata
+from .saving.ways import BLOCKING, Way, finish
 from .view import Edit, Operation
-from .ways import BLOCKING, Way, finish
 
 if TYPE_CHECKING:
     from .verify import Report

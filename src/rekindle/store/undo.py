@@ -9,7 +9,7 @@ from ..errors import ConflictError, NotFoundError
 from ..refs import quote_agent
 from ..storage.base import Key
 from .engine import Engine
-from .tips import branch_heads
+from .saving.tips import branch_heads
 from .view import Edit, Operation, View, advance, destroyed, inverse
 
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ConflictError, InvalidInputError, NotFoundError
 from ..model import MAIN, Checkpoint, parse_id
 from ..retention import Policy
-from ..state.change import Change
+from ..state.diff.change import Change
 from ..storage.base import OPERATIONS, Key
 from ..storage.record import Head
 from . import retain
 from .answers import agent_more, agent_state
 from .compare import diff
-from .saving import ROOT, Line, Request, Saved
+from .saving.save import ROOT, Line, Request, Saved
+from .saving.ways import Way
 from .store import Store
 from .view import Operation
-from .ways import Way
 
 if TYPE_CHECKING:
     from .verify import Report

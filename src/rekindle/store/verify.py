@@ -14,13 +14,13 @@ from typing import Any
 from ..agents import revive
 from ..errors import CorruptDataError, InvalidInputError, RekindleError
 from ..refs import quote_agent
-from ..state.tree import Child, Index, Item, Kind, Node, Run
+from ..state.tree.nodes import Child, Index, Item, Kind, Node, Run
 from ..storage.base import OPERATIONS, Key
 from ..storage.record import OPERATION, Head, check_body, open_head
 from .answers import SHAPE, checkpoint
 from .engine import Engine, operation_of
 from .ranges import Ranges
-from .tips import branch_heads
+from .saving.tips import branch_heads
 from .view import AgentView
 
 Progress = Callable[[int, int], None] | None

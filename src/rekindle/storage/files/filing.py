@@ -6,7 +6,7 @@ import posixpath
 from contextlib import suppress
 
 from ...errors import CorruptDataError
-from ...state.tree import check
+from ...state.tree.nodes import check
 from ..base import Key, Record, Rewrite
 from . import layout
 from .intents import Step

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import CorruptDataError, RekindleError, UnsupportedError
-from ...state.codec import array_header
-from ...state.plain import packed_of, plain_of
-from ...state.slots import RAW, SPLICE, inflate, pack_body, parse, unpack_body
-from ...state.tree import check
+from ...state.shown.plain import packed_of, plain_of
+from ...state.tree.nodes import check
+from ...state.tree.slots import RAW, SPLICE, inflate, pack_body, parse, unpack_body
+from ...state.values.codec import array_header
 
 FORMAT = 1
 _CHECK_LENGTH = 16

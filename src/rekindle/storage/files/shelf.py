@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import RekindleError
-from ...state.slots import pack_body
-from ...state.tree import check
+from ...state.tree.nodes import check
+from ...state.tree.slots import pack_body
 from ..base import Key
 from ..disk import Disk
 from . import layout

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import CorruptDataError, UnavailableError, UnsupportedError
 from ...forks import waited_for
-from ...state.tree import check as checksum
+from ...state.tree.nodes import check as checksum
 from ..lock import FileLock
 from .file import (
     APPLICATION_ID,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CorruptDataError
-from ...state.tree import check as checksum
+from ...state.tree.nodes import check as checksum
 from ..base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
 from ..packs import FolderPacks
 from .database import Database

@@ -1,0 +1,1 @@
+"""How people write and see values: paths, JSON, previews."""

@@ -1,0 +1,1 @@
+"""A state as it is stored: cut up, written against its parent, read back."""

@@ -1,0 +1,1 @@
+"""What a value is: the types that come back, and their bytes."""

@@ -1,0 +1,136 @@
+"""What a process remembers of the end of an agent's timeline, so that a save need not read it again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...state.tree.nodes import Node
+from ...storage.record import Head
+from ..view import AgentView
+
+_TREES = 4
+
+
+class Mark(NamedTuple):
+    """Enough of a record to be a parent."""
+
+    link: bytes
+    alias: str | None
+    branch: str
+
+
+class Turn:
+    """A lock for threads, which block, and for tasks, which must not.
+
+    A task that finds it taken is told when it is let go, and asks again. It is never handed to anyone: an event loop
+    that stands still (its thread saves, blocking) would keep it from those who can run.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asking: deque[Callable[[], None]] = deque()
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """From any thread."""
+        self._lock.release()
+        self._tell_next()
+
+    def locked(self) -> bool:
+        return self._lock.locked()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def ask(self, tell: Callable[[], None]) -> bool:
+        """True: it is yours. Else `tell` is called once, from whichever thread lets go; ask again then."""
+        if self._lock.acquire(blocking=False):
+            return True
+        self._asking.append(tell)
+        if not self._lock.acquire(blocking=False):  # again: it may have been let go before we stood in the line
+            return False
+        with suppress(ValueError):
+            self._asking.remove(tell)
+        return True
+
+    def leave(self, tell: Callable[[], None]) -> None:
+        """Ask no more. Where `tell` was called already, the next one is told instead."""
+        try:
+            self._asking.remove(tell)
+        except ValueError:
+            self._tell_next()
+
+    def _tell_next(self) -> None:
+        if self._asking:
+            with suppress(IndexError):
+                self._asking.popleft()()
+
+
+@dataclass
+class Tip:
+    """`lock` is held through a save: saves of one agent follow each other. `known` False: read it again first."""
+
+    lock: Turn = field(default_factory=Turn)
+    known: bool = False
+    operation: int = 0
+    newest: int = 0
+    heads: dict[str, int] = field(default_factory=dict)
+    marks: dict[int, Mark] = field(default_factory=dict)
+    trees: OrderedDict[int, Node] = field(default_factory=OrderedDict)
+
+    def learn(self, newest: Head | None, view: AgentView, operation: int) -> None:
+        """The state of affairs as the newest record and the operation log (up to `operation`) tell it."""
+        self.operation = operation
+        self.newest = newest.seq if newest is not None else 0
+        self.heads = branch_heads(newest, view)
+        self.marks.clear()
+        if newest is not None:
+            self.mark(newest)
+        self.known = True
+
+    def mark(self, head: Head) -> None:
+        if len(self.marks) > 64:
+            self.marks.clear()
+        self.marks[head.seq] = Mark(head.link, head.alias, head.branch)
+
+    def keep_tree(self, seq: int, node: Node) -> None:
+        self.trees[seq] = node
+        self.trees.move_to_end(seq)
+        while len(self.trees) > _TREES:
+            self.trees.popitem(last=False)
+
+
+def branch_heads(newest: Head | None, view: AgentView) -> dict[str, int]:
+    """Every branch's head. A record tells the heads its writer knew; later operations have the last word, but not over
+    a save that was under way when they were decided: what it kept stays the head of its branch."""
+    heads: dict[str, int] = {}
+    since = 0
+    if newest is not None:
+        heads = {**newest.heads, newest.branch: newest.seq}
+        since = newest.guard
+    for name, pointer in view.branches.items():
+        if name not in heads or (pointer.operation > since and heads[name] <= pointer.seen):
+            if pointer.seq is None:
+                heads.pop(name, None)
+            else:
+                heads[name] = pointer.seq
+    return {name: seq for name, seq in heads.items() if seq not in view.dropped}
+
+
+def unknown_heads(heads: dict[str, int], branch: str, view: AgentView) -> dict[str, int]:
+    """The heads a record on `branch` has to tell: those the operation log does not."""
+    return {
+        name: seq
+        for name, seq in heads.items()
+        if name != branch and ((pointer := view.branches.get(name)) is None or pointer.seq != seq)
+    }
