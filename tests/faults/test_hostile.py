@@ -17,7 +17,8 @@ from rekindle import Store, register
 from rekindle.errors import CorruptDataError, RekindleError
 from rekindle.state.tree import slots
 from rekindle.state.tree.nodes import node_from
-from rekindle.storage.base import Key
+from rekindle.state.values import codec
+from rekindle.storage.base import OPERATIONS, Key
 from rekindle.storage.memory import MemoryStorage
 from rekindle.storage.record import Head, open_head, seal
 from rekindle.store.engine import Engine
@@ -230,6 +231,34 @@ def test_edits_that_repeat_what_was_there_are_refused_before_they_grow() -> None
     for splices in ([(9, 0, 0), (0, 0, 0), (9, 0, 0)], [(-1, 0, 0)], [(0, -5, 0)], [(0, 0, -1)]):
         with pytest.raises(CorruptDataError):
             splice(b"x" * 10, b"", splices)
+
+
+LOG = Key("local", OPERATIONS)
+_BRANCH = ["branch", "a", "side", None, 2]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"edits": 5}, {"edits": [5]}, {"edits": [[]]}, {"edits": [["no-verb", "a"]]}, {"edits": [[*_BRANCH[:4], "2"]]},
+        {"edits": [[*_BRANCH, 1]]}, {"edits": [["branch", [], "side", None, 2]]}, {"edits": [["drop", "a", None]]},
+        {"edits": [["drop", "a", [[1, 2, 3]]]]}, {"edits": [["drop", "a", [[1, 2**62]]]]}, {"undoes": "1"},
+        {"edits": [["policy", "", None, "x"]]}, {"seen": {"a": None}}, {"summary": 1}, {"verb": []}, {"snapshot": [1]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_operation_that_cannot_be_is_damage(storage: MemoryStorage, told: dict[str, Any]) -> None:
+    head = open_head(LOG, 1, storage._records[LOG][1][0])
+    metadata = codec.pack({**codec.unpack(head.metadata), **told})
+    other = MemoryStorage()
+    other.__dict__ |= {name: value for name, value in storage.__dict__.items() if name != "_records"}
+    other._records = {**storage._records, LOG: {1: sealed(replace(head, metadata=metadata), b"")}}
+    other._order = {**storage._order, LOG: [1]}
+    store = store_on(other)
+    for act in (lambda: store.list("a"), lambda: store.restore("a"), lambda: store.undo(), lambda: store.save("a", 1)):
+        with pytest.raises(CorruptDataError):
+            act()
+    assert not store.verify()
 
 
 # -- portable files --------------------------------------------------------------------------------------------------

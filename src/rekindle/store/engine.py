@@ -23,11 +23,12 @@ from ..state.tree.slots import expand, parse, slots_of
 from ..state.values import codec
 from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
 from ..storage.record import OPERATION, Head, open_head, seal
+from .logged import operation_from, view_from
 from .lost import lost, part_lost
 from .ranges import Ranges
 from .saving.commit import Committer
 from .saving.tips import Tip
-from .view import Edit, Operation, View, advance, destroyed, from_state, to_state
+from .view import Edit, Operation, View, advance, destroyed, to_state
 
 SNAPSHOT_EVERY = 64
 _TIPS = 256
@@ -281,7 +282,7 @@ class Engine:
             later.append(told)
             snapshot = codec.unpack(head.metadata).get("snapshot")
             if snapshot is not None:
-                view = from_state(snapshot, head.seq)
+                view = view_from(snapshot, head.seq)
                 later.pop()
                 break
         for operation in reversed(later):
@@ -384,11 +385,7 @@ class Engine:
 
 
 def operation_of(head: Head) -> Operation:
-    told = codec.unpack(head.metadata)
-    edits = tuple(tuple(e) for e in told["edits"])
-    return Operation(
-        head.seq, head.time, told["verb"], told["summary"], edits, told["undoes"], seen=told.get("seen", {})
-    )
+    return operation_from(head.seq, head.time, codec.unpack(head.metadata))
 
 
 def _tag_of(agent: str) -> str:
