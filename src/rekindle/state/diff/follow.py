@@ -2,7 +2,7 @@
 
 States are compared where the path leads, by their digests; content is read only of the run that holds the value,
 and of a run that grew since the state before only what was added. Works on descriptions of states as records
-carry them (lists, see tree.py), which most of a history need not be made into nodes for.
+carry them (lists, see nodes.py of the tree), which most of a history need not be made into nodes for.
 """
 
 from __future__ import annotations
