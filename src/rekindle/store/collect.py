@@ -42,8 +42,8 @@ def collect(engine: Engine, user: str, progress: Progress) -> int:
     """Bytes freed. Safe beside savers in this and other processes; cut short anywhere, the next one goes on."""
     before = sum(engine.storage.size().values())
     packs = [pack_id for pack_id, _ in engine.storage.packs.list()]
-    engine.operate(user, "collect", "", lambda view: _loss(engine, user, view))
-    gone = {key: held.gone for key in _agents(engine, user) if (held := engine.view(user).agent(key.agent)).gone}
+    engine.log.operate(user, "collect", "", lambda view: _loss(engine, user, view))
+    gone = {key: held.gone for key in _agents(engine, user) if (held := engine.log.view(user).agent(key.agent)).gone}
     present = {key: found for key, ranges in gone.items() if (found := _present(engine, key, ranges))}
     needed, marked = Needed(), {}
     for key in _agents(engine, user):
@@ -161,9 +161,9 @@ def _forget(engine: Engine, user: str, present: dict[Key, list[int]], needed: Ne
         for digest, seq, slot in engine.storage.shared_in(key, Ranges.of(seqs).pairs)
         if slot not in needed.slots.get((key.agent, seq), ())
     ]
-    while not engine.storage.sweep((), engine.view(user, fresh=True).seq, user, dead):
+    while not engine.storage.sweep((), engine.log.view(user, fresh=True).seq, user, dead):
         pass
-    engine.operate(user, "collect", "barrier", lambda view: [])
+    engine.log.operate(user, "collect", "barrier", lambda view: [])
 
 
 def _sweep(engine: Engine, user: str, present: dict[Key, list[int]], needed: Needed, progress: Progress) -> None:
@@ -172,7 +172,7 @@ def _sweep(engine: Engine, user: str, present: dict[Key, list[int]], needed: Nee
         newest = engine.newest(key)
         for batch in _batches(engine, key, seqs):
             edits = [e for e in (_edit(key, h, body, newest, needed) for h, body in batch) if e is not None]
-            while edits and not engine.storage.sweep(edits, engine.view(user, fresh=True).seq, user):
+            while edits and not engine.storage.sweep(edits, engine.log.view(user, fresh=True).seq, user):
                 pass
             _let_others_in()
             done += len(batch)
@@ -220,7 +220,7 @@ def _drop_packs(engine: Engine, user: str, packs: list[bytes], needed: Needed) -
         return
     for other in {key.user for key in engine.storage.keys() if key.user != user}:
         # a save of theirs that has sealed one of these packs and is not there yet has to begin again
-        engine.operate(other, "collect", "barrier", lambda view: [])
+        engine.log.operate(other, "collect", "barrier", lambda view: [])
         for key in _agents(engine, other):
             _mark_packs(engine, key, needed)
     for pack_id in packs:
@@ -229,5 +229,5 @@ def _drop_packs(engine: Engine, user: str, packs: list[bytes], needed: Needed) -
 
 
 def _mark_packs(engine: Engine, key: Key, needed: Needed) -> None:
-    gone: dict[Key, Any] = {key: engine.view(key.user, fresh=True).agent(key.agent).gone}
+    gone: dict[Key, Any] = {key: engine.log.view(key.user, fresh=True).agent(key.agent).gone}
     _mark(engine, key, gone, needed, after=0)

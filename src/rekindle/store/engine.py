@@ -1,4 +1,4 @@
-"""The machinery under a store: records opened and checked, views of operation logs, slots fetched by place.
+"""The machinery under a store: records opened and checked, states read, slots fetched by place.
 
 One engine a storage, shared by all users' handles on it. Nothing here decides; it reads, checks and appends.
 """
@@ -8,31 +8,26 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
-from ..errors import CorruptDataError, NotFoundError, UnavailableError
+from ..errors import CorruptDataError, NotFoundError
 from ..forks import renew, waited_for
 from ..model import agent_tag
 from ..state.tree.memory import Memory
 from ..state.tree.nodes import Hasher, Node, Place, check, derive_key, node_from
 from ..state.tree.read import Fetch, Reader
 from ..state.tree.slots import expand, parse, slots_of
-from ..state.values import codec
-from ..storage.base import OPERATIONS, Append, Key, Outcome, Record, Storage
-from ..storage.record import OPERATION, Head, open_head, seal
-from .logged import operation_from, view_from
+from ..storage.base import OPERATIONS, Key, Storage
+from ..storage.record import Head, open_head
 from .lost import lost, part_lost
+from .oplog import OperationLog
 from .ranges import Ranges
 from .saving.commit import Committer
 from .saving.tips import Tip
-from .view import Edit, Operation, View, advance, destroyed, to_state
 
-SNAPSHOT_EVERY = 64
 _TIPS = 256
-_TRIES = 100
 _TAGS, _USERS = 4096, 64
 _TIP_BYTES, _FEW_TIPS = 4 << 20, 32
 _READ_BYTES, _ITEM_BYTES = 8 << 20, 512
@@ -45,11 +40,10 @@ class Engine:
         self.storage = storage
         self.clock = clock
         self.committer = Committer(storage.append)
+        self.log = OperationLog(storage, lambda append: self.committer.commit(append), self.now)
         self._hashers: dict[str, Hasher] = {}
-        self._views: dict[str, View] = {}
         self._tips: OrderedDict[Key, Tip] = OrderedDict()
         self._lock = waited_for(threading.Lock())
-        self._deciding = threading.local()
         self._tags: dict[str, str] = {}
         self._tagged: dict[str, dict[str, list[str]]] = {}
         self._recent = Memory(_READ_BYTES)
@@ -125,9 +119,7 @@ class Engine:
 
     def newest(self, key: Key) -> Head | None:
         found = self.storage.heads(key, limit=1)
-        seen = getattr(self._deciding, "seen", None)
-        if seen is not None:
-            seen.setdefault(key.agent, found[0].seq if found else 0)
+        self.log.saw(key, found[0].seq if found else 0)
         return open_head(key, *found[0]) if found else None
 
     def head(self, key: Key, seq: int) -> Head:
@@ -136,7 +128,7 @@ class Engine:
         if data is not None:
             return open_head(key, seq, data)
         newest = self.newest(key)
-        if newest is None or seq > newest.seq or seq in self.view(key.user, fresh=True).agent(key.agent).gone:
+        if newest is None or seq > newest.seq or seq in self.log.view(key.user, fresh=True).agent(key.agent).gone:
             raise NotFoundError("no-record", f"agent {key.agent!r} has no checkpoint {seq}")
         raise lost(key, seq)
 
@@ -146,7 +138,7 @@ class Engine:
         With `before`, there has to have been a record just before that.
         """
         expected = None if before is None else before - 1
-        gone = self.view(key.user).agent(key.agent).gone
+        gone = self.log.view(key.user).agent(key.agent).gone
         while True:
             found = self.storage.heads(key, before=before, limit=batch)
             for seq, data in found:
@@ -165,7 +157,7 @@ class Engine:
             return
         gap = Ranges([(seq + 1, expected)])
         if gap - gone:
-            missing = gap - self.view(key.user, fresh=True).agent(key.agent).gone
+            missing = gap - self.log.view(key.user, fresh=True).agent(key.agent).gone
             if missing:
                 raise lost(key, missing.pairs[-1][1])
 
@@ -191,7 +183,7 @@ class Engine:
         except CorruptDataError as e:
             for head in heads:
                 key, seq = head.key, head.seq
-                if seq in self.view(key.user, fresh=True).agent(key.agent).gone:
+                if seq in self.log.view(key.user, fresh=True).agent(key.agent).gone:
                     raise NotFoundError("no-record", f"checkpoint {seq} of agent {key.agent!r} was pruned") from e
             raise
 
@@ -256,136 +248,8 @@ class Engine:
             for agent, spans in wanted.items()
         }
 
-    # -- the operation log -------------------------------------------------------------------------------------------
-
-    def knows(self, user: str) -> bool:
-        """Whether `view` answers without reading."""
-        return user in self._views
-
-    def view(self, user: str, *, fresh: bool = False) -> View:
-        """The user's operation log, folded. With `fresh`, what other processes have added is in it."""
-        held = self._views.get(user)
-        if held is not None and not fresh:
-            return held
-        newest = self.storage.newest_operation(user)
-        if held is None or held.seq != newest:
-            held = self._views[user] = self._load_view(user, held, newest)
-        return held
-
-    def _load_view(self, user: str, held: View | None, newest: int) -> View:
-        key = Key(user, OPERATIONS)
-        known = held.seq if held is not None else 0
-        view = held or View()
-        later: list[Operation] = []
-        for head in self.heads_after(key, known):
-            told = operation_of(head)
-            later.append(told)
-            snapshot = codec.unpack(head.metadata).get("snapshot")
-            if snapshot is not None:
-                view = view_from(snapshot, head.seq)
-                later.pop()
-                break
-        for operation in reversed(later):
-            view = advance(view, operation)
-        if view.seq < newest:  # beyond it: somebody has added one meanwhile
-            raise lost(key, newest)
-        return view
-
-    def heads_after(self, key: Key, known: int) -> Iterator[Head]:
-        """Newest first, down to the record after `known`; none may be missing."""
-        before, expected = None, None
-        while True:
-            found = self.storage.heads(key, before=before, limit=SNAPSHOT_EVERY)
-            for seq, data in found:
-                if seq <= known:
-                    return
-                if expected is not None and seq != expected:
-                    raise lost(key, expected)
-                yield open_head(key, seq, data)
-                before, expected = seq, seq - 1
-            if len(found) < SNAPSHOT_EVERY:
-                if expected is not None and expected > known:
-                    raise lost(key, expected)
-                return
-
-    def operations(self, user: str) -> list[Operation]:
-        """The whole log, oldest first, each told whether it was undone, and whether it still can be."""
-        view = self.view(user, fresh=True)
-        past = [operation_of(head) for head in self.heads_after(Key(user, OPERATIONS), 0)][::-1]
-        undone = {op.undoes: op.seq for op in past if op.undoes}
-        return [replace(op, undone_by=undone.get(op.seq, 0), collected=bool(destroyed(view, op.edits))) for op in past]
-
-    def operate(
-        self, user: str, verb: str, summary: str, decide: Callable[[View], Iterable[Edit] | None], *, undoes: int = 0
-    ) -> Operation | None:
-        """Append one operation, decided on the newest view; None where `decide` finds nothing to do."""
-        for _ in range(_TRIES):
-            view = self.view(user, fresh=True)
-            edits, seen = self._decide(decide, view)
-            if edits is None:
-                return None
-            record, operation = self._operation_record(user, view, verb, summary, edits, undoes, seen)
-            if self.committer.commit(Append((record,), view.seq)) is Outcome.CREATED:
-                self._views[user] = advance(view, operation)
-                return operation
-        raise UnavailableError("contended", "other processes keep changing this store", hint="try again")
-
-    def _decide(
-        self, decide: Callable[[View], Iterable[Edit] | None], view: View
-    ) -> tuple[tuple[Edit, ...] | None, dict[str, int]]:
-        """What it decides, and the newest record of each agent it looked at. No operation stops a save that is under
-        way: so it is written down which one it did not know."""
-        seen: dict[str, int] = {}
-        self._deciding.seen = seen
-        try:
-            edits = decide(view)
-            return None if edits is None else tuple(edits), seen
-        finally:
-            self._deciding.seen = None
-
-    def operate_with(
-        self, user: str, view: View, records: Sequence[Record], verb: str, summary: str, edits: Iterable[Edit]
-    ) -> bool:
-        """Append records and an operation about them together; False, and nothing done, where somebody was faster."""
-        seen = {record.key.agent: record.seq for record in records}
-        record, operation = self._operation_record(user, view, verb, summary, tuple(edits), 0, seen)
-        if self.committer.commit(Append((*records, record), view.seq)) is not Outcome.CREATED:
-            return False
-        self._views[user] = advance(view, operation)
-        return True
-
-    def _operation_record(
-        self,
-        user: str,
-        view: View,
-        verb: str,
-        summary: str,
-        edits: tuple[Edit, ...],
-        undoes: int,
-        seen: Mapping[str, int],
-    ) -> tuple[Record, Operation]:
-        key, seq, now = Key(user, OPERATIONS), view.seq + 1, self.now()
-        seen = {agent: seen[agent] for agent in {e[1] for e in edits if e[0] == "branch"} if agent in seen}
-        operation = Operation(seq, now, verb, summary, edits, undoes, seen=seen)
-        told: dict[str, Any] = {"verb": verb, "summary": summary, "edits": [list(e) for e in edits], "undoes": undoes}
-        if seen:
-            told["seen"] = seen
-        if seq % SNAPSHOT_EVERY == 0:
-            told["snapshot"] = to_state(advance(view, operation))
-        parent_link = b"" if seq == 1 else self.head(key, seq - 1).link
-        head = Head(
-            key, seq, seq - 1, OPERATION, now, 0, "", parent_link, b"", None, None, "", "", codec.pack(told), None, {},
-            guard=0,
-        )  # fmt: skip
-        data, _ = seal(head, b"")
-        return Record(key, seq, data, b""), operation
-
     def close(self) -> None:
         self.storage.close()
-
-
-def operation_of(head: Head) -> Operation:
-    return operation_from(head.seq, head.time, codec.unpack(head.metadata))
 
 
 def _tag_of(agent: str) -> str:

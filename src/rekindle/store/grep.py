@@ -58,7 +58,7 @@ def _matches_in(engine: Engine, regex: re.Pattern[str], heads: Iterator[Head]) -
 
 def _changes(engine: Engine, reader: RecallingReader, head: Head) -> tuple[Change, ...]:
     """What the checkpoint changed of its parent's state: of the nearest one that was not pruned."""
-    view = engine.view(head.key.user).agent(head.key.agent)
+    view = engine.log.view(head.key.user).agent(head.key.agent)
     parent, seq = None, view.parent_of_gone(head.parent)
     while seq and (parent is None or parent.seq in view.dropped):
         parent = engine.head(head.key, seq)

@@ -41,14 +41,14 @@ class Listing:
         return self._of_all(ceiling)
 
     def checkpoints(self, heads: Iterator[Head], limit: int | None = None) -> Checkpoints:
-        view = self._engine.view(self._user)
+        view = self._engine.log.view(self._user)
         return History(answers.checkpoint(self._engine, h, view.agent(h.key.agent).labels) for h in heads)
 
     def history(self, ref: AnyRef, limit: int | None) -> Checkpoints:
         return self.checkpoints(islice(self._refs.history(self._refs.head(ref)), limit))
 
     def children(self, head: Head) -> Checkpoints:
-        dropped = self._engine.view(self._user, fresh=True).agent(head.key.agent).dropped
+        dropped = self._engine.log.view(self._user, fresh=True).agent(head.key.agent).dropped
         found = []
         for child in self._engine.heads(head.key):
             if child.seq <= head.seq:
@@ -58,7 +58,7 @@ class Listing:
         return self.checkpoints(iter(found[::-1]))
 
     def _of_agent(self, agent: str, ceiling: Head | None, batch: int = 64) -> Iterator[Head]:
-        view = self._engine.view(self._user, fresh=True).agent(agent)
+        view = self._engine.log.view(self._user, fresh=True).agent(agent)
         before = ceiling.seq if ceiling is not None and ceiling.key.agent == agent else None
         for head in self._engine.heads(self._refs.key(agent), before=before, batch=batch):
             if head.seq not in view.dropped:

@@ -34,7 +34,7 @@ def fork(engine: Engine, refs: Resolver, head: Head, branch: str) -> None:
             raise ConflictError("name-taken", f"agent {agent!r} has a tag {name!r}", hint="choose another name")
         return [("branch", agent, name, None, head.seq)]
 
-    engine.operate(head.key.user, "fork", f"{quote_agent(agent)}@{head.seq} as {name}", decide)
+    engine.log.operate(head.key.user, "fork", f"{quote_agent(agent)}@{head.seq} as {name}", decide)
 
 
 def delete_branch(engine: Engine, refs: Resolver, user: str, agent: str, branch: str) -> None:
@@ -49,7 +49,7 @@ def delete_branch(engine: Engine, refs: Resolver, user: str, agent: str, branch:
             raise ConflictError("main-stays", "the branch 'main' cannot be deleted", hint="delete the agent instead")
         return [("branch", agent, branch, heads[branch], None)]
 
-    engine.operate(user, "delete-branch", f"{quote_agent(agent)} {branch}", decide)
+    engine.log.operate(user, "delete-branch", f"{quote_agent(agent)} {branch}", decide)
 
 
 def tag(engine: Engine, refs: Resolver, head: Head, name: str, *, move: bool) -> None:
@@ -68,7 +68,7 @@ def tag(engine: Engine, refs: Resolver, head: Head, name: str, *, move: bool) ->
             )  # fmt: skip
         return [("tag", agent, name, old, head.seq)]
 
-    engine.operate(head.key.user, "tag", f"{quote_agent(agent)}@{head.seq} {name}", decide)
+    engine.log.operate(head.key.user, "tag", f"{quote_agent(agent)}@{head.seq} {name}", decide)
 
 
 def untag(engine: Engine, user: str, agent: str, name: str) -> None:
@@ -81,7 +81,7 @@ def untag(engine: Engine, user: str, agent: str, name: str) -> None:
             )  # fmt: skip
         return [("tag", agent, name, old, None)]
 
-    engine.operate(user, "untag", f"{quote_agent(agent)} {name}", decide)
+    engine.log.operate(user, "untag", f"{quote_agent(agent)} {name}", decide)
 
 
 def label(engine: Engine, head: Head, text: str | None) -> None:
@@ -92,4 +92,4 @@ def label(engine: Engine, head: Head, text: str | None) -> None:
         old = view.agent(agent).labels.get(head.seq, head.label)
         return None if old == text else [("label", agent, head.seq, old, text)]
 
-    engine.operate(head.key.user, "label", f"{quote_agent(agent)}@{head.seq} {text!r}", decide)
+    engine.log.operate(head.key.user, "label", f"{quote_agent(agent)}@{head.seq} {text!r}", decide)

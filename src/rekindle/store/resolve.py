@@ -33,7 +33,7 @@ class Resolver:
 
     def branches(self, agent: str) -> dict[str, int]:
         key = self.key(agent)
-        view = self._engine.view(self._user, fresh=True).agent(agent)
+        view = self._engine.log.view(self._user, fresh=True).agent(agent)
         return branch_heads(self._engine.newest(key), view)
 
     def known(self, agent: str) -> bool:
@@ -102,7 +102,7 @@ class Resolver:
 
     def _present(self, key: Key, seq: int) -> Head | None:
         """The record, where it is there and not pruned."""
-        if seq < 1 or seq in self._engine.view(self._user, fresh=True).agent(key.agent).dropped:
+        if seq < 1 or seq in self._engine.log.view(self._user, fresh=True).agent(key.agent).dropped:
             return None
         try:
             return self._engine.head(key, seq)
@@ -110,7 +110,7 @@ class Resolver:
             return None
 
     def _live(self, head: Head) -> bool:
-        return head.seq not in self._engine.view(self._user).agent(head.key.agent).dropped
+        return head.seq not in self._engine.log.view(self._user).agent(head.key.agent).dropped
 
     def _of_agent(self, agent: str, at: int | TimeAgo | Instant | str | None) -> Head:
         key = self.key(agent)
@@ -142,7 +142,7 @@ class Resolver:
         return self._engine.head(self.key(agent), branches.get(MAIN) or max(branches.values()))
 
     def _named(self, agent: str, name: str) -> Head | None:
-        view = self._engine.view(self._user, fresh=True).agent(agent)
+        view = self._engine.log.view(self._user, fresh=True).agent(agent)
         seq = self.branches(agent).get(name) or view.tags.get(name)
         return self._present(self.key(agent), seq) if seq else None
 
@@ -170,7 +170,7 @@ class Resolver:
 
     def history(self, head: Head) -> Iterator[Head]:
         """The record and its ancestors that were not pruned, newest first; a pruned one is stepped over."""
-        view = self._engine.view(self._user, fresh=True).agent(head.key.agent)
+        view = self._engine.log.view(self._user, fresh=True).agent(head.key.agent)
         if head.seq not in view.dropped:
             yield head
         wanted = view.parent_of_gone(head.parent)
@@ -178,7 +178,7 @@ class Resolver:
             return
         for older in self._engine.heads(head.key, before=wanted + 1):
             if older.seq < wanted:  # taken out since, or `heads` would not have stepped over it
-                view = self._engine.view(self._user).agent(head.key.agent)
+                view = self._engine.log.view(self._user).agent(head.key.agent)
                 wanted = view.parent_of_gone(wanted)
             if older.seq == wanted:
                 if older.seq not in view.dropped:

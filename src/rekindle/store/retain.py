@@ -81,10 +81,10 @@ def prune(
         return edits or None
 
     if dry_run:
-        decide(engine.view(user, fresh=True))
+        decide(engine.log.view(user, fresh=True))
     else:
         what = quote_agent(agent_id) if agent_id is not None else "all agents"
-        engine.operate(user, "prune", f"{what} by {wanted}", decide)
+        engine.log.operate(user, "prune", f"{what} by {wanted}", decide)
     return made[0]
 
 
@@ -105,7 +105,7 @@ def set_policy(engine: Engine, user: str, policy: Policy | str | None, every: in
         old = None if view.policy is None else dict(view.policy)
         return None if old == new else [("policy", "", old, new)]
 
-    engine.operate(user, "policy", "none" if policy is None else f"{as_policy(policy)} every {every}", decide)
+    engine.log.operate(user, "policy", "none" if policy is None else f"{as_policy(policy)} every {every}", decide)
 
 
 def policy_of(view: View) -> tuple[Policy, int] | None:
@@ -115,7 +115,7 @@ def policy_of(view: View) -> tuple[Policy, int] | None:
 
 def keep_policy(engine: Engine, refs: Resolver, user: str, saved: Head) -> None:
     """After a save: where its turn has come, prune its agent by the store's own policy."""
-    held = engine.view(user).policy
+    held = engine.log.view(user).policy
     if held is None or saved.seq % held["every"]:
         return
     policy = Policy.from_dict(held["rules"])
@@ -124,20 +124,20 @@ def keep_policy(engine: Engine, refs: Resolver, user: str, saved: Head) -> None:
 
 def live_count(engine: Engine, user: str) -> int:
     """How many checkpoints a user has. Reads one head an agent."""
-    view = engine.view(user, fresh=True)
+    view = engine.log.view(user, fresh=True)
     newest = [engine.newest(key) for key in engine.storage.keys(user) if key.agent != OPERATIONS]
     return sum(head.seq - len(view.agent(head.key.agent).dropped) for head in newest if head is not None)
 
 
 def evict(engine: Engine, users: Sequence[str], spare: int) -> int:
     """Drop the oldest checkpoints of these users until `spare` are left: how many went. Protected ones stay."""
-    found = [(user, *each) for user in users for each in _loose(engine, user, engine.view(user, fresh=True))]
+    found = [(user, *each) for user in users for each in _loose(engine, user, engine.log.view(user, fresh=True))]
     excess = sum(live_count(engine, user) for user in users) - spare
     going: dict[str, set[tuple[str, int]]] = {}
     for user, _, seq, agent in sorted(found, key=lambda each: each[1:])[: max(0, excess)]:
         going.setdefault(user, set()).add((agent, seq))
     for user, chosen in going.items():
-        engine.operate(user, "evict", f"down to {spare}", partial(_evicted, engine, user, chosen))
+        engine.log.operate(user, "evict", f"down to {spare}", partial(_evicted, engine, user, chosen))
     return sum(map(len, going.values()))
 
 
@@ -176,7 +176,9 @@ def delete_checkpoint(engine: Engine, head: Head) -> bool:
             edits.append(("branch", agent, name, seq, now or None))
         return [*edits, ("drop", agent, [[head.seq, head.seq]])]
 
-    return engine.operate(head.key.user, "delete-checkpoint", f"{quote_agent(agent)}@{head.seq}", decide) is not None
+    return (
+        engine.log.operate(head.key.user, "delete-checkpoint", f"{quote_agent(agent)}@{head.seq}", decide) is not None
+    )
 
 
 def _left_of(engine: Engine, head: Head, held: AgentView) -> int:
@@ -196,7 +198,7 @@ def close_operation(engine: Engine, head: Head) -> None:
         closed = head.seq in view.agent(head.key.agent).closed
         return None if closed else [("closed", head.key.agent, head.seq, False, True)]
 
-    engine.operate(head.key.user, "complete", f"{quote_agent(head.key.agent)}@{head.seq}", decide)
+    engine.log.operate(head.key.user, "complete", f"{quote_agent(head.key.agent)}@{head.seq}", decide)
 
 
 def clear(engine: Engine, refs: Resolver, user: str, agents: Sequence[str]) -> int:
@@ -233,5 +235,5 @@ def _drop_whole(engine: Engine, user: str, agents: Sequence[str], verb: str, *, 
                 edits.append(("deleted", agent, False, True))
         return edits or None
 
-    engine.operate(user, verb, ", ".join(quote_agent(a) for a in agents[:5]), decide)
+    engine.log.operate(user, verb, ", ".join(quote_agent(a) for a in agents[:5]), decide)
     return count

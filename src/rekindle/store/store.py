@@ -124,7 +124,7 @@ class Store:
         for _ in range(_TRIES):
             saved = await way.commit(saving, self._engine.committer)
             if saved is not None:
-                if self._engine.view(self.user).policy is not None:
+                if self._engine.log.view(self.user).policy is not None:
                     await way.read(lambda head=saved.head: self._keep_policy(head))  # type: ignore[misc]
                 return saved
         raise UnavailableError("contended", f"others keep saving agent {request.key.agent!r}", hint="try again")
@@ -152,7 +152,7 @@ class Store:
         return self._checkpoint(self._refs.head(ref))
 
     def _checkpoint(self, head: Head) -> Checkpoint:
-        labels = self._engine.view(self.user).agent(head.key.agent).labels
+        labels = self._engine.log.view(self.user).agent(head.key.agent).labels
         return answers.checkpoint(self._engine, head, labels)
 
     # -- looking back ------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Store:
 
     def tags(self, agent_id: str) -> dict[str, Checkpoint]:
         self._must_know(agent_id)
-        tags = self._engine.view(self.user, fresh=True).agent(agent_id).tags
+        tags = self._engine.log.view(self.user, fresh=True).agent(agent_id).tags
         return {
             name: self._checkpoint(self._engine.head(self._refs.key(agent_id), seq))
             for name, seq in sorted(tags.items())
@@ -291,7 +291,7 @@ class Store:
         """The policy the store keeps by itself, and after how many saves of an agent."""
         from .retain import policy_of
 
-        return policy_of(self._engine.view(self.user, fresh=True))
+        return policy_of(self._engine.log.view(self.user, fresh=True))
 
     def delete(self, agent_id: str) -> int:
         """Drop an agent whole: its checkpoints, branches and tags. Late saves to it are refused. Undoable."""
@@ -339,7 +339,7 @@ class Store:
 
     def operations(self) -> Operations:
         """The operation log, oldest first."""
-        return self._engine.operations(self.user)
+        return self._engine.log.operations(self.user)
 
     def size(self) -> dict[str, int]:
         """Bytes on disk, by what they are for."""

@@ -20,7 +20,7 @@ def undo(engine: Engine, user: str, seq: int | None) -> Operation:
     moved since, and a label that was changed. ConflictError where what a name would lead to again was taken out, or
     what it dropped was collected: no older one is turned round in its place.
     """
-    past = engine.operations(user)
+    past = engine.log.operations(user)
     if seq is None:
         target = next((op for op in reversed(past) if op.stands), None)
         if target is None:
@@ -49,7 +49,7 @@ def undo(engine: Engine, user: str, seq: int | None) -> Operation:
         _refuse_names_of_dropped(view, edits, target)
         return edits
 
-    done = engine.operate(user, "undo", f"{target.verb} {target.summary}", decide, undoes=target.seq)
+    done = engine.log.operate(user, "undo", f"{target.verb} {target.summary}", decide, undoes=target.seq)
     assert done is not None
     return done
 

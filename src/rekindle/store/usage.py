@@ -37,7 +37,7 @@ def usage(store: Store) -> list[Usage]:
 
 
 def _of(engine: Engine, key: Key) -> Usage:
-    view = engine.view(key.user, fresh=True).agent(key.agent)
+    view = engine.log.view(key.user, fresh=True).agent(key.agent)
     checkpoints = states = dropped = 0
     seqs = []
     for head in engine.heads(key):

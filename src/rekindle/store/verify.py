@@ -18,7 +18,8 @@ from ..state.tree.nodes import Child, Index, Item, Kind, Node, Run
 from ..storage.base import OPERATIONS, Key
 from ..storage.record import OPERATION, Head, check_body, open_head
 from .answers import SHAPE, checkpoint
-from .engine import Engine, operation_of
+from .engine import Engine
+from .oplog import operation_of
 from .ranges import Ranges
 from .saving.tips import branch_heads
 from .view import AgentView
@@ -77,7 +78,7 @@ def verify(
     total = sum(newest[0].seq for key in agents if (newest := _newest(engine, key)))
     done = 0
     for key in agents:
-        check = _AgentCheck(engine, key, engine.view(user).agent(key.agent) if view_ok else None, report)
+        check = _AgentCheck(engine, key, engine.log.view(user).agent(key.agent) if view_ok else None, report)
         for n in check.run():
             done += n
             if progress is not None:
@@ -111,7 +112,7 @@ def _check_storage(engine: Engine, report: Report) -> None:
 def _check_operations(engine: Engine, user: str, report: Report) -> None:
     key = Key(user, OPERATIONS)
     later: Head | None = None
-    for head in engine.heads_after(key, 0):
+    for head in engine.log.heads_after(key, 0):
         if head.kind != OPERATION:
             raise CorruptDataError("bad-record", f"operation {head.seq} is a {head.kind!r}")
         if later is not None and later.parent_link != head.link:
@@ -121,7 +122,7 @@ def _check_operations(engine: Engine, user: str, report: Report) -> None:
         later = head
     if later is not None and later.seq != 1:
         raise CorruptDataError("record-lost", f"the operations before {later.seq} are missing")
-    engine.view(user, fresh=True)
+    engine.log.view(user, fresh=True)
 
 
 class _AgentCheck:
@@ -188,7 +189,7 @@ class _AgentCheck:
         """What a collect beside this has taken out since: that it cannot be read any more is no finding."""
         if not self._follows:
             return Ranges()
-        return self._engine.view(self._key.user, fresh=True).agent(self._key.agent).gone - self._view.gone
+        return self._engine.log.view(self._key.user, fresh=True).agent(self._key.agent).gone - self._view.gone
 
     def _check_bodies(self, opened: Sequence[Head]) -> None:
         if not opened:
@@ -212,7 +213,10 @@ class _AgentCheck:
 
     def _sound_now(self, seq: int) -> bool:
         """Whether a record is whole after all, or taken out: a collect may have emptied it between head and body."""
-        if not self._follows or seq not in self._engine.view(self._key.user, fresh=True).agent(self._key.agent).gone:
+        if (
+            not self._follows
+            or seq not in self._engine.log.view(self._key.user, fresh=True).agent(self._key.agent).gone
+        ):
             return False
         storage = self._engine.storage
         for _ in range(_LOOKS):
@@ -306,7 +310,7 @@ def _rebuild_all(
 
 
 def _alive(engine: Engine, key: Key, report: Report) -> list[Head]:
-    dropped = engine.view(key.user).agent(key.agent).dropped
+    dropped = engine.log.view(key.user).agent(key.agent).dropped
     found = []
     try:
         for head in engine.heads(key):

@@ -73,13 +73,13 @@ def _look(engine: Engine, key: Key) -> tuple[AgentView, Head | None, dict[int, i
     """An agent at one moment: its view, its newest record, and the parents of all. What is saved meanwhile is in the
     file with neither its branch nor its state."""
     for _ in range(_TRIES):
-        view = engine.view(key.user, fresh=True)
+        view = engine.log.view(key.user, fresh=True)
         newest: Head | None = None
         parents = {}
         for head in engine.heads(key):
             newest = newest or head
             parents[head.seq] = head.parent
-        if engine.view(key.user, fresh=True).seq == view.seq:
+        if engine.log.view(key.user, fresh=True).seq == view.seq:
             return view.agent(key.agent), newest, parents
     raise UnavailableError("contended", "other processes keep changing this store", hint="try again")
 

@@ -53,7 +53,7 @@ class Bringing:
         while at < len(todo):
             at = self._append(todo, at)
         if not self._shown:
-            self._engine.operate(self._key.user, "import", self._summary(), lambda view: self._finish(view, []))
+            self._engine.log.operate(self._key.user, "import", self._summary(), lambda view: self._finish(view, []))
         return list(self._shown)
 
     def _summary(self) -> str:
@@ -97,7 +97,7 @@ class Bringing:
 
     def _view(self) -> View:
         """The newest view, in which nothing may have happened to what is here."""
-        view = self._engine.view(self._key.user, fresh=True)
+        view = self._engine.log.view(self._key.user, fresh=True)
         held = view.agent(self._key.agent)
         if held.deleted:
             raise ConflictError(
@@ -120,7 +120,7 @@ class Bringing:
             try:
                 records = list(self._records(todo[at:], view, newest.seq + 1 if newest else 1, heads))
                 verb, edits = self._edits(view, newest, heads, whole=len(records) == len(todo))
-                made = self._engine.operate_with(self._key.user, view, records, verb, self._summary(), edits)
+                made = self._engine.log.operate_with(self._key.user, view, records, verb, self._summary(), edits)
             except BaseException:
                 self._forget(heads)
                 raise

@@ -84,9 +84,9 @@ class Saving:
     def must_read(self) -> bool:
         """Whether `begin` would have to wait for the storage to know where it goes: call `learn` in a thread then."""
         key, tip = self._request.key, self._tip
-        if not self._engine.knows(key.user):
+        if not self._engine.log.knows(key.user):
             return True
-        view = self._engine.view(key.user)
+        view = self._engine.log.view(key.user)
         if not tip.known or tip.operation != view.seq:
             return True
         line = self._request.line
@@ -104,7 +104,7 @@ class Saving:
         """Read what `begin` needs, in a turn of its own. Nothing is lost where it is outdated by then."""
         engine, key, tip = self._engine, self._request.key, self._tip
         with tip.lock:
-            view = engine.view(key.user)
+            view = engine.log.view(key.user)
             held = view.agent(key.agent)
             if not tip.known or tip.operation != view.seq:
                 tip.learn(engine.newest(key), held, view.seq)
@@ -126,7 +126,7 @@ class Saving:
 
     def _begin(self) -> Append:
         request, tip, engine = self._request, self._tip, self._engine
-        view = engine.view(request.key.user)
+        view = engine.log.view(request.key.user)
         held = view.agent(request.key.agent)
         if not tip.known or tip.operation != view.seq:
             tip.learn(engine.newest(request.key), held, view.seq)
@@ -163,7 +163,7 @@ class Saving:
         self.fail()
         if outcome is Outcome.KNOWN:
             return self._known_already()
-        self._engine.view(self._request.key.user, fresh=True)
+        self._engine.log.view(self._request.key.user, fresh=True)
         return None
 
     def fail(self) -> None:
@@ -185,7 +185,7 @@ class Saving:
         if found is None or found[0] != key.agent:
             where = f"agent {found[0]!r}" if found else "another agent"
             raise ConflictError("id-taken", f"the checkpoint id {alias!r} belongs to {where}", hint="use another id")
-        if found[1] in self._engine.view(key.user, fresh=True).agent(key.agent).dropped:
+        if found[1] in self._engine.log.view(key.user, fresh=True).agent(key.agent).dropped:
             raise ConflictError(
                 "id-deleted", f"the checkpoint {alias!r} of {key.agent!r} was deleted", hint="undo, or use another id",
             )  # fmt: skip
