@@ -362,6 +362,13 @@ def test_a_url_without_a_path_is_refused(url: str) -> None:
     refused(InvalidInputError, "bad-url", open_store, url)
 
 
+@pytest.mark.parametrize("url", [":memory:", "memory:", "sqlite:store.db", "file:store.db"])
+def test_a_url_that_is_almost_one_makes_no_file(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(InvalidInputError, "bad-url", open_store, url, says=url)
+    assert os.listdir(tmp_path) == []
+
+
 def test_other_urls_and_words_are_refused() -> None:
     refused(UnsupportedError, "no-such-storage", open_store, "gopher://x/y", says="gopher")
     refused(InvalidInputError, "bad-durability", open_store, "memory://", durability="hopeful", says="hopeful")

@@ -14,6 +14,8 @@ from .store import Store
 DEFAULT = ".rekindle/store.db"
 DURABILITIES = ("durable", "relaxed")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_ALMOST = re.compile(r":?(memory|sqlite|file):", re.IGNORECASE)
+"""What nobody names a file, and what other libraries call a store in memory."""
 
 
 def open_store(
@@ -41,6 +43,9 @@ def open_storage(
     if not text:
         raise InvalidInputError("bad-url", "a store's URL is empty", hint="name a file, or leave it out")
     match = _SCHEME.match(text)
+    if match is None and (almost := _ALMOST.match(text)):
+        meant = "memory://" if almost[1].lower() == "memory" else f"{almost[1].lower()}:///path"
+        raise InvalidInputError("bad-url", f"{text!r} is no store's URL", hint=f"{meant}, or ./{text} for a file")
     scheme, rest = (match[1].lower(), text[match.end() :]) if match else ("sqlite", text)
     if match and scheme == "sqlite":
         rest = rest.removeprefix("/")  # as everywhere: three slashes a relative path, four an absolute one
