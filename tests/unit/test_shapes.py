@@ -222,3 +222,65 @@ def test_many_families_at_once_come_back_from_a_store() -> None:
         store.save("a", values)
         assert store.restore("a") == copy.deepcopy(values)
         assert store.restore("a@1")["error"][7] == Point(7, [7] * 3)
+
+
+def old_and_new(kind: str) -> tuple[type, type, type]:
+    """A class as it was, with two more fields, and with one more that has no default."""
+    if kind == "pydantic":
+
+        class Before(pydantic.BaseModel):
+            a: int
+
+        class After(Before):
+            notes: list[str] = pydantic.Field(default_factory=list)
+            size: int = 7
+
+        class Wants(Before):
+            b: int
+    elif kind == "msgspec":
+
+        class Before(msgspec.Struct):  # type: ignore[no-redef]
+            a: int
+
+        class After(Before):  # type: ignore[no-redef]
+            notes: list[str] = msgspec.field(default_factory=list)
+            size: int = 7
+
+        class Wants(Before):  # type: ignore[no-redef]
+            b: int
+    else:
+        slots = kind == "slots"
+
+        @dataclasses.dataclass(slots=slots)
+        class Before:  # type: ignore[no-redef]
+            a: int
+
+        @dataclasses.dataclass(slots=slots)
+        class After(Before):  # type: ignore[no-redef]
+            notes: list[str] = dataclasses.field(default_factory=list)
+            size: int = 7
+
+        @dataclasses.dataclass(slots=slots)
+        class Wants(Before):  # type: ignore[no-redef]
+            b: int
+
+    for cls in (Before, After, Wants):
+        cls.__qualname__ = "Grows"  # one class, as it was and is
+    return Before, After, Wants
+
+
+@pytest.mark.parametrize("kind", ["dataclass", "slots", "pydantic", "msgspec"])
+def test_a_field_that_came_since_has_its_default_and_one_without_is_asked_for(kind: str) -> None:
+    before, after, wants = old_and_new(kind)
+    register(before, name="shapes.Grows")
+    stored = codec.pack([before(a=1), before(a=2)])
+    register(after, name="shapes.Grows")
+    one, two = codec.unpack(stored)
+    assert (one, two) == (after(a=1), after(a=2))
+    one.notes.append("mine alone")
+    assert two.notes == []
+    register(wants, name="shapes.Grows")
+    with pytest.raises(InvalidInputError) as raised:
+        codec.unpack(stored)
+    assert raised.value.code == "type-load-failed"
+    assert "'b'" in raised.value.message or "`b`" in raised.value.message

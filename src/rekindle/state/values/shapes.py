@@ -13,6 +13,7 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 from pathlib import PurePath
 from types import BuiltinFunctionType
 from typing import Any
@@ -116,8 +117,32 @@ def _filler(cls: type) -> Callable[[Any, dict[str, Any]], Any]:
 
 
 def _load_object(cls: Any) -> Load:
-    fill = _filler(cls)
-    return lambda data: fill(_new(cls), data)
+    fill, added = _filler(cls), cache(lambda: _fields_by_default(cls))
+
+    def load(data: dict[str, Any]) -> Any:
+        defaults = added()
+        if not defaults.keys() <= data.keys():
+            data = data | {name: default() for name, default in defaults.items() if name not in data}
+        return fill(_new(cls), data)
+
+    return load
+
+
+def _fields_by_default(cls: Any) -> dict[str, Callable[[], Any]]:
+    """What gives a dataclass the fields that it has got since a value was stored."""
+    return {f.name: _default(f) for f in dataclasses.fields(cls) if f.init} if dataclasses.is_dataclass(cls) else {}
+
+
+def _default(field: dataclasses.Field[Any]) -> Callable[[], Any]:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory
+
+    def default() -> Any:
+        if field.default is dataclasses.MISSING:
+            raise TypeError(f"what was stored has no {field.name!r}, and the field has no default: raise the version")
+        return field.default
+
+    return default
 
 
 def _new(cls: Any) -> Any:
@@ -140,8 +165,10 @@ def _dump_pydantic(value: Any) -> list[Any]:
 
 def _load_pydantic(cls: Any) -> Load:
     def load(data: list[Any]) -> Any:
-        value = cls.__new__(cls)
-        object.__setattr__(value, "__dict__", data[0])
+        value, fields = cls.__new__(cls), data[0]
+        for name in cls.__pydantic_fields__.keys() - fields.keys():
+            fields[name] = _pydantic_default(cls.__pydantic_fields__[name], name, fields)
+        object.__setattr__(value, "__dict__", fields)
         object.__setattr__(value, "__pydantic_fields_set__", set(data[1]))
         for name, held in (("__pydantic_extra__", data[2]), ("__pydantic_private__", data[3])):
             if getattr(value, name, _UNSET) is not held:  # a root model has them once, for all of its values
@@ -149,6 +176,14 @@ def _load_pydantic(cls: Any) -> Load:
         return value
 
     return load
+
+
+def _pydantic_default(field: Any, name: str, fields: dict[str, Any]) -> Any:
+    if field.is_required():
+        raise TypeError(f"what was stored has no {name!r}, and the field has no default: raise the version")
+    if getattr(field, "default_factory_takes_validated_data", False):
+        return field.default_factory(fields)
+    return field.get_default(call_default_factory=True)
 
 
 def _dump_struct(value: Any) -> dict[str, Any]:
