@@ -228,6 +228,24 @@ def two_handles(url: str) -> Iterator[tuple[Store, Store]]:
         yield ours, theirs
 
 
+def test_a_save_is_refused_by_what_is_there_and_not_by_what_was(url: str, two_handles: tuple[Store, Store]) -> None:
+    """What a handle remembers of an agent is outdated as soon as another one saves."""
+    ours, theirs = two_handles
+    there = theirs.save("a", {"n": 4})
+    assert ours.save("a", {"n": 5}, parent=there, strict=True).branch == "main"
+    theirs.save("a", {"n": 6}, parent="a@1", branch="new")
+    assert ours.save("a", {"n": 7}, branch="new").branch == "new"
+    theirs.delete("a")
+    with pytest.raises(ConflictError):
+        ours.save("a", {"n": 8})
+    theirs.undo()
+    assert ours.save("a", {"n": 9}).branch == "main"
+    with pytest.raises(ConflictError):
+        ours.save("a", {"n": 10}, parent="a@2", strict=True)
+    with whole(url) as store:
+        assert len(store.list("a", limit=None)) == 9
+
+
 def test_a_prune_keeps_the_heads_of_branches_that_are_saved_to_meanwhile(
     url: str, two_handles: tuple[Store, Store]
 ) -> None:

@@ -14,7 +14,7 @@ from ...state.tree.write import Writer
 from ...storage.base import Append, Key, Outcome, Record
 from ...storage.record import Head, seal
 from ..engine import Engine
-from ..view import AgentView
+from ..view import AgentView, View
 from .filling import Filling
 from .tips import Mark, Tip, unknown_heads
 
@@ -96,7 +96,7 @@ class Saving:
         try:
             self._base, self._branch, self._from = self._place(view.agent(key.agent))
         except RekindleError:
-            return False  # `begin` raises it
+            return True  # perhaps not as things are by now
         hint = self._hint()
         return hint != ROOT and hint not in tip.trees
 
@@ -104,12 +104,7 @@ class Saving:
         """Read what `begin` needs, in a turn of its own. Nothing is lost where it is outdated by then."""
         engine, key, tip = self._engine, self._request.key, self._tip
         with tip.lock:
-            view = engine.log.view(key.user)
-            held = view.agent(key.agent)
-            if not tip.known or tip.operation != view.seq:
-                tip.learn(engine.newest(key), held, view.seq)
-            self._base, self._branch, self._from = self._place(held)
-            self._parent_mark(held)
+            self._settle()
             prior = self._prior()
             if prior is not None:
                 engine.reader(key).items(prior)
@@ -126,22 +121,13 @@ class Saving:
 
     def _begin(self) -> Append:
         request, tip, engine = self._request, self._tip, self._engine
-        view = engine.log.view(request.key.user)
-        held = view.agent(request.key.agent)
-        if not tip.known or tip.operation != view.seq:
-            tip.learn(engine.newest(request.key), held, view.seq)
-        if held.deleted:
-            raise ConflictError(
-                "agent-deleted", f"agent {request.key.agent!r} was deleted", hint="save under another agent id, or undo"
-            )
-        self._base, self._branch, self._from = self._place(held)
-        self._mark = self._parent_mark(held)
+        view = self._settle()
         self._seq = tip.newest + 1
         filling = self._filling = Filling(engine.storage.packs, self._seq)
         self._node, shared = self._write(filling)
         filling.seal()
         body = pack_body(filling.slots)
-        self._head = self._make_head(held, view.seq)
+        self._head = self._make_head(view.agent(request.key.agent), view.seq)
         data, link = seal(self._head, body)
         object.__setattr__(self._head, "link", link)
         record = Record(request.key, self._seq, data, body, request.alias, shared)
@@ -192,6 +178,27 @@ class Saving:
         return Saved(self._engine.head(key, found[1]), None, known=True)
 
     # -- where it goes -----------------------------------------------------------------------------------------------
+
+    def _settle(self) -> View:
+        """Where it goes, by what is remembered. Before that refuses it, by what is there now: others may have saved."""
+        try:
+            return self._settled(fresh=False)
+        except (ConflictError, NotFoundError):
+            return self._settled(fresh=True)
+
+    def _settled(self, *, fresh: bool) -> View:
+        engine, key, tip = self._engine, self._request.key, self._tip
+        view = engine.log.view(key.user, fresh=fresh)
+        held = view.agent(key.agent)
+        if fresh or not tip.known or tip.operation != view.seq:
+            tip.learn(engine.newest(key), held, view.seq)
+        if held.deleted:
+            raise ConflictError(
+                "agent-deleted", f"agent {key.agent!r} was deleted", hint="save under another agent id, or undo"
+            )
+        self._base, self._branch, self._from = self._place(held)
+        self._mark = self._parent_mark(held)
+        return view
 
     def _place(self, held: AgentView) -> tuple[int, str, str | None]:
         """(parent seq or 0, branch, the branch it was meant for where it became one of its own)."""
