@@ -151,7 +151,8 @@ class Model:
             loss = loss or bool(held.dropped - held.gone)
             held.gone |= held.dropped
             for seq in held.gone:
-                self.ids.pop(held.recs[seq].id, None)
+                if self.ids.get(held.recs[seq].id) is held.recs[seq]:  # an id may be given again once it is collected
+                    del self.ids[held.recs[seq].id]
         if loss:
             self.ops.append(Op("collect", []))
 
@@ -380,7 +381,8 @@ class Machine(RuleBasedStateMachine):
     def collect(self) -> None:
         assert self.store.collect() >= 0
         self.model.collect()
-        self.collected = {r.id for held in self.model.agents.values() for r in held.recs.values() if r.seq in held.gone}
+        gone = {r.id for held in self.model.agents.values() for r in held.recs.values() if r.seq in held.gone}
+        self.collected = gone - self.model.ids.keys()
 
     @rule()
     def undo(self) -> None:
@@ -439,6 +441,8 @@ class Machine(RuleBasedStateMachine):
             return
         held = self.model.of(rec.agent)
         if rec.seq in held.dropped:
+            if self.model.ids.get(rec.id, rec) is not rec:
+                return  # its id was given again after a collect
             for call in (self.store.get, self.store.restore, self.store.history, self.store.children):
                 self.said(lambda call=call: call(rec.id), NotFoundError)
             return
