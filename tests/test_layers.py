@@ -21,6 +21,7 @@ LINES = (
     ("storage", "agents"),
     ("store",),
     ("manager",),
+    ("adapters",),
     ("__init__",),
     ("testing", "demo"),
     ("cli",),
@@ -34,7 +35,7 @@ STATE = {"tracked": 0, "values": 1, "shown": 2, "tree": 2, "diff": 3}
 ONE = "one module"
 DOORS = {
     "numpy": "state", "pydantic": "state", "msgspec": "state",
-    "click": "cli", "rich": "cli",
+    "click": "cli", "rich": "cli", "langgraph": "adapters", "langchain_core": "adapters",
     "blake3": ONE, "ormsgpack": ("state", "storage"), "backports": ONE, "compression": ONE,
     "pytest": "testing", "hypothesis": "testing", "apsw": "testing",
 }  # fmt: skip

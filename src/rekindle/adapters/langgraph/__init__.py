@@ -1,0 +1,1 @@
+"""LangGraph on this store: a checkpoint saver, and a node that saves by the clock."""
