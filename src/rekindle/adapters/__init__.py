@@ -1,1 +1,1 @@
-"""Other frameworks' agents on this store. Each adapter is a room of its own, and imports its framework when it is used."""
+"""Other frameworks' agents on this store: an adapter a framework, which is imported when the adapter is."""

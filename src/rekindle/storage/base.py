@@ -2,7 +2,8 @@
 
 A record's key is (user, agent, seq). Creating it is the compare-and-swap every write rests on: a seq is given once,
 and whoever comes second is told. Records are never changed but by `sweep`, which empties slots nobody names any
-more. An agent named "" is a user's operation log.
+more. An agent named "" is a user's operation log. An agent may have a journal: records of a sequence of their own,
+which belong to its checkpoints and are none themselves.
 """
 
 from __future__ import annotations
@@ -15,6 +16,27 @@ from typing import NamedTuple, Protocol
 
 OPERATIONS = ""
 """The agent whose records are a user's operation log."""
+
+_JOURNAL = "\x01"
+"""Before an agent's name: its journal. No name that people give holds a control character."""
+
+
+def journal_of(agent: str) -> str:
+    """The name its journal has among the agents of a storage."""
+    return _JOURNAL + agent
+
+
+def is_journal(agent: str) -> bool:
+    return agent.startswith(_JOURNAL)
+
+
+def agent_of(journal: str) -> str:
+    return journal.removeprefix(_JOURNAL)
+
+
+def has_checkpoints(agent: str) -> bool:
+    """Whether its records are checkpoints: it is neither a journal nor an operation log."""
+    return agent != OPERATIONS and not agent.startswith(_JOURNAL)
 
 
 class Key(NamedTuple):

@@ -16,10 +16,11 @@ from typing import Any
 from ..state.tree.nodes import Child, Index, Item, Node, Place, Run
 from ..state.tree.read import Reader
 from ..state.tree.slots import pack_body, unpack_body
-from ..storage.base import OPERATIONS, Key, Rewrite
+from ..storage.base import OPERATIONS, Key, Rewrite, is_journal
 from ..storage.record import Head, emptied, glimpse, open_head
 from .engine import Engine
 from .ranges import Ranges
+from .spans import span_of
 from .view import Edit, View
 
 Progress = Callable[[int, int], None] | None
@@ -79,7 +80,7 @@ def _loss(engine: Engine, user: str, view: View) -> list[Edit] | None:
         for first, last in going.pairs:
             for seq, data in engine.storage.heads(Key(user, agent), before=last + 1, limit=last - first + 1):
                 parent = glimpse(data)[0]
-                if seq >= first and parent != seq - 1:
+                if seq >= first and parent != seq - 1 and not is_journal(agent):
                     stems.append([seq, parent])
         edits.append(("gone", agent, [list(p) for p in going.pairs], stems))
     return edits or None
@@ -117,17 +118,19 @@ def _mark(engine: Engine, key: Key, gone: dict[Key, Ranges], needed: Needed, *, 
 
 
 def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed: Needed) -> None:
-    mine = gone.get(key, Ranges())
-    for first, n, slot in _places(key, node, reader, needed.seen):
-        if type(first) is bytes:
-            needed.packs.add(first)
-        elif type(first) is str:
-            if n in gone.get(Key(key.user, first), ()):
-                needed.slots.setdefault((first, n), set()).add(slot)
-        elif mine:
-            for seq in range(first, first + n):
-                if seq in mine:
-                    needed.slots.setdefault((key.agent, seq), set()).add(slot)
+    nothing = Ranges()
+    mine = gone.get(key, nothing)
+    for place in _places(key, node, reader, needed.seen):
+        span = span_of(key.agent, place)
+        if span is None:
+            needed.packs.add(place[0])
+            continue
+        agent, start, end = span
+        theirs = mine if agent == key.agent else gone.get(Key(key.user, agent), nothing)
+        if theirs:
+            for seq in range(start, end + 1):
+                if seq in theirs:
+                    needed.slots.setdefault((agent, seq), set()).add(place[2])
 
 
 def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) -> Iterator[Place]:

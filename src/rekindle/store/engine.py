@@ -18,14 +18,15 @@ from ..model import agent_tag
 from ..state.tree.memory import Memory
 from ..state.tree.nodes import Hasher, Node, Place, check, derive_key, node_from
 from ..state.tree.read import Fetch, Reader
-from ..state.tree.slots import expand, parse, slots_of
-from ..storage.base import OPERATIONS, Key, Storage
+from ..state.tree.slots import expand, parse, slot_in, slots_of
+from ..storage.base import Key, Storage, has_checkpoints, journal_of
 from ..storage.record import Head, open_head
 from .lost import lost, part_lost
 from .oplog import OperationLog
 from .ranges import Ranges
 from .saving.commit import Committer
 from .saving.tips import Tip
+from .spans import in_journal, span_of
 
 _TIPS = 256
 _TAGS, _USERS = 4096, 64
@@ -79,7 +80,7 @@ class Engine:
                 self._tagged.clear()
             held = {}
             for key in self.storage.keys(user):
-                if key.agent != OPERATIONS:
+                if has_checkpoints(key.agent):
                     held.setdefault(_tag_of(key.agent), []).append(key.agent)
             self._tagged[user] = held
         return held.get(tag, [])
@@ -112,8 +113,7 @@ class Engine:
         """Drop what is remembered of an agent (of all): the storage is asked again."""
         with self._lock:
             for tip in [self._tips[key]] if key in self._tips and key is not None else self._tips.values():
-                tip.known = False
-                tip.trees.clear()
+                tip.forget()
 
     # -- records -----------------------------------------------------------------------------------------------------
 
@@ -160,6 +160,22 @@ class Engine:
             missing = gap - self.log.view(key.user, fresh=True).agent(key.agent).gone
             if missing:
                 raise lost(key, missing.pairs[-1][1])
+
+    def own_seq(self, key: Key, name: str) -> int:
+        """The seq of the agent's checkpoint that a caller calls so; 0 where it has none. Another agent may have one of
+        that name too: the second is called `name@tag`."""
+        for alias in (name, self.own_alias(key, name)):
+            found = self.storage.find_alias(key.user, alias)
+            if found is not None and found[0] == key.agent:
+                return found[1]
+        return 0
+
+    def own_alias(self, key: Key, name: str) -> str:
+        return f"{name}@{self.tag(key.agent)}"
+
+    def own_name(self, head: Head) -> str | None:
+        """What a caller calls a checkpoint, where it brought an id."""
+        return head.alias and head.alias.removesuffix("@" + self.tag(head.key.agent))
 
     # -- states ------------------------------------------------------------------------------------------------------
 
@@ -213,10 +229,14 @@ class Engine:
             bodies = self._bodies(key, places)
             own = bodies.get(key.agent, {})
             out = []
-            for first, n, slot in places:
+            for place in places:
+                first, n, slot = place
                 try:
-                    if type(first) is int:
+                    if type(first) is int and first >= 0:
                         out.append(slots_of([own[seq] for seq in range(first, first + n)], slot))
+                    elif in_journal(place):
+                        journal = bodies.get(journal_of(key.agent), {})
+                        out.append([slot_in(journal.get(seq), slot) for seq in range(-first, n - first)])
                     elif type(first) is str:
                         out.append(slots_of([bodies[first][n]], slot))
                     else:
@@ -226,6 +246,20 @@ class Engine:
             return out
 
         return fetch
+
+    def shared_place(self, key: Key, digest: bytes) -> Place | None:
+        """Where some state of this user has a large run of that digest, as a state of this agent names it."""
+        found = self.storage.find_shared(key.user, digest)
+        if found is None:
+            return None
+        agent, seq, slot = found
+        place: Place = (agent, seq, slot)
+        if agent == key.agent:
+            place = (seq, 1, slot)
+        elif agent == journal_of(key.agent):
+            place = (-seq, 1, slot)
+        # where the index is damaged, writing it again is right
+        return place if self.lies_at(key, place, digest) else None
 
     def lies_at(self, key: Key, place: Place, digest: bytes) -> bool:
         """Whether a whole run of that digest lies at a place."""
@@ -238,11 +272,9 @@ class Engine:
     def _bodies(self, key: Key, places: Sequence[Place]) -> dict[str, dict[int, bytes]]:
         """The bodies that places lie in, by agent and seq."""
         wanted: dict[str, list[tuple[int, int]]] = {}
-        for first, n, _ in places:
-            if type(first) is int:
-                wanted.setdefault(key.agent, []).append((first, first + n - 1))
-            elif type(first) is str:
-                wanted.setdefault(first, []).append((n, n))
+        for place in places:
+            if (span := span_of(key.agent, place)) is not None:
+                wanted.setdefault(span[0], []).append(span[1:])
         return {
             agent: dict(self.storage.bodies(Key(key.user, agent), Ranges(spans).pairs))
             for agent, spans in wanted.items()

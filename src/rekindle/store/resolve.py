@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..errors import CorruptDataError, InvalidInputError, NotFoundError
 from ..model import MAIN, Checkpoint, parse_id
 from ..refs import Instant, Ref, TimeAgo, parse_ref, quote_agent
-from ..storage.base import OPERATIONS, Key
+from ..storage.base import Key, has_checkpoints
 from ..storage.record import Head
 from .answers import id_of
 from .engine import Engine
@@ -29,7 +29,7 @@ class Resolver:
 
     def agents(self) -> list[str]:
         keys = self._engine.storage.keys(self._user)
-        return [key.agent for key in keys if key.agent != OPERATIONS and self.branches(key.agent)]
+        return [key.agent for key in keys if has_checkpoints(key.agent) and self.branches(key.agent)]
 
     def branches(self, agent: str) -> dict[str, int]:
         key = self.key(agent)
@@ -96,7 +96,7 @@ class Resolver:
     def _nothing(self, name: str) -> NotFoundError:
         """There is none; looked for in every record first: a damaged index must not make a checkpoint's id unknown."""
         for key in self._engine.storage.keys(self._user):
-            if key.agent != OPERATIONS and self.by_alias_scan(key.agent, name) is not None:
+            if has_checkpoints(key.agent) and self.by_alias_scan(key.agent, name) is not None:
                 raise CorruptDataError("bad-index", f"the index of ids has lost {name!r}", hint="run `rekindle verify`")
         return NotFoundError("nothing-named", f"nothing here is called {name!r}", hint=_LIST)
 
@@ -148,7 +148,7 @@ class Resolver:
 
     def _by_name(self, name: str) -> Head:
         """A branch or a tag of whichever agent has it, or the beginning of an id."""
-        agents = [key.agent for key in self._engine.storage.keys(self._user) if key.agent != OPERATIONS]
+        agents = [key.agent for key in self._engine.storage.keys(self._user) if has_checkpoints(key.agent)]
         found = [head for agent in agents if (head := self._named(agent, name)) is not None]
         hint = "say which: AGENT@NAME"
         if not found and name.startswith("chk_"):

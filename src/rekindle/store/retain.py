@@ -11,10 +11,11 @@ from ..errors import InvalidInputError
 from ..model import MAIN
 from ..refs import quote_agent
 from ..retention import Candidate, Plan, Policy, plan
-from ..storage.base import OPERATIONS, Key
+from ..storage.base import Key, has_checkpoints
 from ..storage.record import Head
 from .answers import id_of
 from .engine import Engine
+from .journal import with_entries
 from .ranges import Ranges
 from .resolve import Resolver
 from .saving.tips import branch_heads
@@ -78,7 +79,7 @@ def prune(
             for agent, p in zip(agents, plans, strict=True)
             if p.drop
         ]
-        return edits or None
+        return with_entries(engine, user, view, edits) or None
 
     if dry_run:
         decide(engine.log.view(user, fresh=True))
@@ -125,7 +126,7 @@ def keep_policy(engine: Engine, refs: Resolver, user: str, saved: Head) -> None:
 def live_count(engine: Engine, user: str) -> int:
     """How many checkpoints a user has. Reads one head an agent."""
     view = engine.log.view(user, fresh=True)
-    newest = [engine.newest(key) for key in engine.storage.keys(user) if key.agent != OPERATIONS]
+    newest = [engine.newest(key) for key in engine.storage.keys(user) if has_checkpoints(key.agent)]
     return sum(head.seq - len(view.agent(head.key.agent).dropped) for head in newest if head is not None)
 
 
@@ -146,7 +147,7 @@ def _loose(engine: Engine, user: str, view: View) -> list[tuple[float, int, str]
     loose = []
     for key in engine.storage.keys(user):
         shown = float("inf")
-        for each in candidates(engine, key, view.agent(key.agent)) if key.agent != OPERATIONS else ():
+        for each in candidates(engine, key, view.agent(key.agent)) if has_checkpoints(key.agent) else ():
             shown = min(shown, each.time)
             if not each.protected:
                 loose.append((shown, each.seq, key.agent))
@@ -158,34 +159,43 @@ def _evicted(engine: Engine, user: str, chosen: set[tuple[str, int]], view: View
     for _, seq, agent in _loose(engine, user, view):
         if (agent, seq) in chosen:
             by_agent.setdefault(agent, []).append(seq)
-    return [("drop", agent, _pairs(seqs)) for agent, seqs in by_agent.items()] or None
+    drops = [("drop", agent, _pairs(seqs)) for agent, seqs in by_agent.items()]
+    return with_entries(engine, user, view, drops) or None
 
 
 def delete_checkpoint(engine: Engine, head: Head) -> bool:
     """Drop one checkpoint, its tags with it; a branch that ended there ends at the nearest ancestor that is left."""
-    agent = head.key.agent
+    what = f"{quote_agent(head.key.agent)}@{head.seq}"
+    return drop(engine, head.key.user, "delete-checkpoint", what, {head.key.agent: [head.seq]})
+
+
+def drop(engine: Engine, user: str, verb: str, summary: str, chosen: Mapping[str, Sequence[int]]) -> bool:
+    """Drop checkpoints, by agent, as one operation; False where all of them were dropped already. Their tags go with
+    them; a branch that ended at one ends at the nearest ancestor that is left."""
 
     def decide(view: View) -> list[Edit] | None:
-        held = view.agent(agent)
-        if head.seq in held.dropped:
-            return None
-        edits: list[Edit] = [("tag", agent, name, seq, None) for name, seq in held.tags.items() if seq == head.seq]
-        # every branch is written down: the record that told where they are may be this one
-        for name, seq in branch_heads(engine.newest(head.key), held).items():
-            now = _left_of(engine, head, held) if seq == head.seq else seq
-            edits.append(("branch", agent, name, seq, now or None))
-        return [*edits, ("drop", agent, [[head.seq, head.seq]])]
+        edits = [e for agent, seqs in chosen.items() for e in _dropped(engine, Key(user, agent), view, seqs)]
+        return with_entries(engine, user, view, edits) or None
 
-    return (
-        engine.log.operate(head.key.user, "delete-checkpoint", f"{quote_agent(agent)}@{head.seq}", decide) is not None
-    )
+    return engine.log.operate(user, verb, summary, decide) is not None
 
 
-def _left_of(engine: Engine, head: Head, held: AgentView) -> int:
-    """The nearest ancestor that was not pruned; 0 where there is none."""
-    seq = held.parent_of_gone(head.parent)
-    while seq and seq in held.dropped:
-        seq = held.parent_of_gone(engine.head(head.key, seq).parent)
+def _dropped(engine: Engine, key: Key, view: View, seqs: Sequence[int]) -> list[Edit]:
+    agent, held = key.agent, view.agent(key.agent)
+    going = Ranges.of(seqs) - held.dropped
+    if not going:
+        return []
+    edits: list[Edit] = [("tag", agent, name, seq, None) for name, seq in held.tags.items() if seq in going]
+    # every branch is written down: the record that told where they are may be one of these
+    for name, seq in branch_heads(engine.newest(key), held).items():
+        edits.append(("branch", agent, name, seq, _left_of(engine, key, seq, held, held.dropped | going) or None))
+    return [*edits, ("drop", agent, [list(pair) for pair in going.pairs])]
+
+
+def _left_of(engine: Engine, key: Key, seq: int, held: AgentView, dropped: Ranges) -> int:
+    """The checkpoint itself or its nearest ancestor that was not dropped; 0 where there is none."""
+    while seq and seq in dropped:
+        seq = held.parent_of_gone(seq if seq in held.gone else engine.head(key, seq).parent)
     return seq
 
 
@@ -233,7 +243,7 @@ def _drop_whole(engine: Engine, user: str, agents: Sequence[str], verb: str, *, 
                 edits.append(("drop", agent, [list(p) for p in alive.pairs]))
             if deleted and not held.deleted:
                 edits.append(("deleted", agent, False, True))
-        return edits or None
+        return with_entries(engine, user, view, edits) or None
 
     engine.log.operate(user, verb, ", ".join(quote_agent(a) for a in agents[:5]), decide)
     return count

@@ -15,7 +15,7 @@ from ..errors import ConflictError, InvalidInputError, NotFoundError
 from ..model import MAIN, Checkpoint, parse_id
 from ..retention import Policy
 from ..state.diff.change import Change
-from ..storage.base import OPERATIONS, Key
+from ..storage.base import Key, has_checkpoints
 from ..storage.record import Head
 from . import retain
 from .answers import agent_more, agent_state
@@ -45,7 +45,7 @@ class Unscoped:
 
     def _keys(self) -> Sequence[Key]:
         found = self._engine.storage.keys()
-        return [key for key in found if key.agent != OPERATIONS]
+        return [key for key in found if has_checkpoints(key.agent)]
 
     def for_user(self, user: str) -> Store:
         return self._store if user == self._store.user else self._store.for_user(user)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..storage.base import OPERATIONS, Key
+from ..storage.base import Key, has_checkpoints
 from .engine import Engine
 from .store import Store
 
@@ -32,7 +32,7 @@ class Usage:
 def usage(store: Store) -> list[Usage]:
     """By agent, in the order they first came; what lies in packs is nobody's own."""
     engine = store._engine
-    keys = [key for key in engine.storage.keys(store.user) if key.agent != OPERATIONS]
+    keys = [key for key in engine.storage.keys(store.user) if has_checkpoints(key.agent)]
     return [_of(engine, key) for key in keys]
 
 

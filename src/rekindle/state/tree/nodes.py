@@ -36,8 +36,12 @@ class Kind(IntEnum):
 
 
 Place = tuple[Any, int, int]
-"""(seq, n, slot): that slot of n records on end of the agent itself; (agent, seq, slot): of another agent of the
-user; (pack id, offset, length): a range of a pack. The first part's type (int, str, bytes) tells them apart."""
+"""(seq, n, slot): that slot of n records on end of the agent itself; with -seq, of its journal, where records that
+have no such slot hold nothing of it; (agent, seq, slot): of another agent of the user; (pack id, offset, length): a
+range of a pack. The first part's type (int, str, bytes) tells them apart."""
+
+JOURNAL_SPAN = 1024
+"""The most records of a journal that one place may mean."""
 
 
 @dataclass(slots=True)
@@ -235,11 +239,13 @@ def check_item(item: Any) -> None:
 def _check_places(flat: list[Any]) -> None:
     if not flat or len(flat) % 3:
         raise ValueError("a place is three values")
-    numbers = [*flat[1::3], *flat[2::3], *(first for first in flat[::3] if type(first) not in (str, bytes))]
+    firsts = [first for first in flat[::3] if type(first) not in (str, bytes)]
+    numbers = [*flat[1::3], *flat[2::3], *(abs(first) for first in firsts)]
     if not set(map(type, numbers)) <= {int} or min(numbers) < 0 or max(numbers) >= 1 << 62:
         raise ValueError("a place cannot be")
-    if any(type(first) is int and not first + n <= _MOST for first, n in zip(flat[::3], flat[1::3], strict=True)):
-        raise ValueError("a place is beyond every record")
+    for first, n in zip(flat[::3], flat[1::3], strict=True):
+        if type(first) is int and (abs(first) + n > _MOST or (first < 0 and n > JOURNAL_SPAN)):
+            raise ValueError("a place is beyond every record")
 
 
 def node_from(stored: Any, hasher: Hasher) -> Node:

@@ -102,7 +102,9 @@ def beyond(run: Stored, before: Stored) -> list[Place] | None:
         return None
     if n == n_before:
         return rest
-    return [(first + n_before, n - n_before, slot), *rest] if type(first) is int and n > n_before else None
+    if type(first) is not int or n < n_before:
+        return None
+    return [(first + n_before if first >= 0 else first - n_before, n - n_before, slot), *rest]
 
 
 def in_order(runs: list[Stored]) -> Iterator[tuple[Stored, Stored | None, list[Place]]]:

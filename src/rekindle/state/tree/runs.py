@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import ormsgpack
 
 from . import cut, slots
 from .nodes import DIGEST, Child, Hasher, Item, Kind, Place, Run
+from .pieces import Pieces, in_agent
 from .read import Reader
 
 MOST_SPLICES = 64
@@ -26,13 +27,42 @@ class Sink(Protocol):
 
 
 class Slots:
-    """What one save writes. `share` looks up where a large run of this user already lies."""
+    """What one save writes. `share` looks up where a large run of this user already lies, `pieces` what the agent's
+    journal was given of late; with `journal`, it is the journal that is written."""
 
-    def __init__(self, put: Sink, share: Callable[[bytes], Place | None], *, compress: bool) -> None:
+    def __init__(
+        self,
+        put: Sink,
+        share: Callable[[bytes], Place | None],
+        *,
+        compress: bool,
+        pieces: Pieces | None = None,
+        journal: bool = False,
+    ) -> None:
         self.put = put
         self.share = share
         self.compress = compress
+        self.pieces = pieces
+        self.journal = journal
         self.shared: list[tuple[bytes, Place]] = []
+        self.laid: list[tuple[bytes, list[bytes], Place]] = []
+        """Of a journal: the runs it was given, by digest, their elements and where they lie."""
+        self.named = False
+        """Whether something of the journal was named that lay there before."""
+
+    def find(self, digest: bytes) -> Place | None:
+        """Where the journal has a run of that digest, as this state names it."""
+        place = self.pieces.find(digest) if self.pieces else None
+        return None if place is None else self._name(place)
+
+    def split(self, elements: Sequence[bytes]) -> list[tuple[list[bytes], Place | None]] | None:
+        """The elements as stretches, each with the place the journal has it at; None where it has none of them."""
+        found = self.pieces.split(elements) if self.pieces else None
+        return found and [(part, None if place is None else self._name(place)) for part, place in found]
+
+    def _name(self, place: Place) -> Place:
+        self.named = True
+        return place if self.journal else in_agent(place)
 
     def put_items(self, items: Sequence[Item]) -> Place:
         data = ormsgpack.packb([item.stored() for item in items])
@@ -60,25 +90,38 @@ class RunWriter:
             run.packed = packed
         return True
 
-    def fresh(self, content: bytes, lengths: list[int] | None, count: int, *, closed: bool) -> Run:
+    def fresh(
+        self,
+        content: bytes,
+        lengths: list[int] | None,
+        count: int,
+        *,
+        closed: bool,
+        elements: list[bytes] | None = None,
+    ) -> Run:
         """A run written whole, or found where this user already has it."""
         digest = self._hasher.content(content)
         if lengths is not None and len(content) < _LEAST_MEAN * len(lengths):
             lengths = None
         run = Run(digest, count, len(content), [], closed)
         self._keep(run, content, lengths)
+        if (place := self._out.find(digest)) is not None:
+            run.places = [place]
+            return run
         large = len(content) >= cut.BIG and closed
         if large and (place := self._out.share(digest)) is not None:
             run.places = [place]
             return run
         slot = None
-        if not closed and self._out.compress and len(content) > _SMALL:
+        if not closed and self._out.compress and len(content) > _SMALL and not self._out.journal:
             stream = slots.Stream()  # dear to make: not for the few bytes of a map's last entries
             slot = slots.stream_slot(content, lengths, stream, first=True)
             run.stream = stream if slot is not None else False
         run.places = [self._out.put(slot or slots.plain_slot(content, lengths, compress=self._out.compress))]
         if large:
             self._out.shared.append((digest, run.places[0]))
+        if self._out.journal:
+            self._out.laid.append((digest, elements or [content], run.places[0]))
         return run
 
     def _keep(self, run: Run, content: bytes, lengths: list[int] | None) -> None:
@@ -112,7 +155,27 @@ class RunWriter:
         if isinstance(group, Child):
             return group
         elements, closed = group
-        return self.fresh(b"".join(elements), [len(e) for e in elements], len(elements), closed=closed)
+        content = b"".join(elements)
+        found = self._out.split(elements)
+        if found is None or len(found) == 1:
+            lengths = [len(e) for e in elements]
+            return self.fresh(content, lengths, len(elements), closed=closed, elements=elements)
+        run = Run(self._hasher.content(content), len(elements), len(content), self._laid([], found), closed)
+        self._keep(run, content, [len(e) for e in elements])
+        return run
+
+    def _laid(self, places: list[Place], found: list[tuple[list[bytes], Place | None]]) -> list[Place]:
+        """Places with those of more elements; what the journal does not have is written."""
+        for elements, place in found:
+            if place is None:
+                lengths = [len(e) for e in elements]
+                slot = slots.plain_slot(b"".join(elements), lengths, compress=self._out.compress)
+                places = with_place(places, self._out.put(slot))
+            elif self._out.pieces is not None and not self._out.journal:
+                places = self._out.pieces.joined(places, place)
+            else:
+                places = [*places, place]
+        return places
 
     def _placed(
         self, groups: Iterator[Child | tuple[list[bytes], bool]], old: Sequence[Run | Child]
@@ -160,6 +223,9 @@ class RunWriter:
         lengths = None if known is None else [*known, *more]
         slot, stream = None, old.stream
         old.stream = None  # another branch may go on from the same run: a stream is continued once
+        found = self._out.split(added)
+        if found is not None:
+            return self._longer(old, raw, data, lengths, self._laid(old.places, found), len(added), closed, None)
         if self._out.compress and stream is not False:
             first = stream is None
             stream = stream or slots.Stream()
@@ -167,10 +233,15 @@ class RunWriter:
             stream = stream if slot is not None else False
         if slot is None:  # this run does not compress
             slot = slots.plain_slot(data, more if lengths is not None else None, compress=False)
+        places = with_place(old.places, self._out.put(slot))
+        return self._longer(old, raw, data, lengths, places, len(added), closed, stream)
+
+    def _longer(
+        self, old: Run, raw: bytes, data: bytes, lengths: list[int] | None, places: list[Place], added: int,
+        closed: bool, stream: Any,
+    ) -> Run:  # fmt: skip
         hashed = self._hasher.longer(old.hashed, raw, data)
-        place = self._out.put(slot)
-        count, size = old.count + len(added), old.size + len(data)
-        run = Run(hashed.digest(DIGEST), count, size, with_place(old.places, place), closed, old.spliced)
+        run = Run(hashed.digest(DIGEST), old.count + added, old.size + len(data), places, closed, old.spliced)
         self._keep(run, raw + data, lengths)
         if not closed:
             run.stream, run.hashed = stream, hashed

@@ -202,6 +202,16 @@ def unpack_body(body: bytes) -> list[bytes]:
     return slots
 
 
+NOTHING = b"\0\1\0\x90"
+"""A slot that holds no elements."""
+
+
+def slot_in(body: bytes | None, number: int) -> bytes:
+    """The slot of that number; NOTHING where there is no such record, or it has no such slot."""
+    slots = () if body is None else unpack_body(body)
+    return (slots[number] if number < len(slots) else b"") or NOTHING
+
+
 def slots_of(bodies: Sequence[bytes], number: int) -> list[bytes]:
     """The slot of that number of each body."""
     try:

@@ -15,6 +15,7 @@ from ...storage.base import Key
 from ...storage.disk import OsDisk
 from ...storage.record import Head
 from ..engine import Engine
+from ..journal import entries
 from ..resolve import AnyRef, Resolver
 from ..saving.tips import branch_heads
 from ..view import AgentView
@@ -58,6 +59,7 @@ def export(engine: Engine, refs: Resolver, ref: AnyRef, file: Target, *, branch_
             with engine.reading(head):
                 outgoing.head(head, parent, view.labels.get(seq, head.label))
             before = seq
+        _notes(engine, key, set(seqs), outgoing)
         writer.close(
             {
                 "checkpoints": len(seqs),
@@ -67,6 +69,14 @@ def export(engine: Engine, refs: Resolver, ref: AnyRef, file: Target, *, branch_
             }
         )
     return len(seqs)
+
+
+def _notes(engine: Engine, key: Key, seqs: set[int], outgoing: Outgoing) -> None:
+    """The entries of the journal that belong to these checkpoints, oldest first."""
+    for entry in list(entries(engine, key))[::-1]:
+        if engine.own_seq(key, entry.of) in seqs:
+            with engine.reading(entry.head):
+                outgoing.note(entry)
 
 
 def _look(engine: Engine, key: Key) -> tuple[AgentView, Head | None, dict[int, int]]:

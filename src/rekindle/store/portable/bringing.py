@@ -12,17 +12,19 @@ from ...errors import ConflictError, UnavailableError
 from ...model import check_name, parse_id
 from ...refs import quote_agent
 from ...state.tree.slots import pack_body
-from ...storage.base import OPERATIONS, Key, Record
+from ...storage.base import Key, Record, has_checkpoints
 from ...storage.record import EMPTIED, Head, open_head, seal
 from ..answers import id_of
 from ..engine import Engine
 from ..ranges import Ranges
 from ..resolve import Resolver
+from ..saving.save import JOURNAL_FROM
 from ..saving.tips import branch_heads
 from ..view import IMPORTING, AgentView, Edit, View
 from .catalog import Catalog
 from .file import damaged
 from .incoming import Incoming, Written
+from .notes import Notes
 from .outgoing import HEAD, ORIGIN
 
 RECORDS_AT_ONCE = 2000
@@ -40,14 +42,16 @@ class Bringing:
         self._key = key
         self._catalog = catalog
         self._incoming = Incoming(engine, key, catalog)
-        self._tags = {engine.tag(k.agent): k for k in engine.storage.keys(key.user) if k.agent != OPERATIONS}
+        self._tags = {engine.tag(k.agent): k for k in engine.storage.keys(key.user) if has_checkpoints(k.agent)}
         self._here: dict[int, int] = {}  # seq in the file -> seq here, of all that is here
         self._names: OrderedDict[int, set[tuple[str, int]]] = OrderedDict()
         self._shown = Ranges()
+        self._notes = Notes(engine, key, catalog)
 
     def run(self) -> list[int]:
         """The seqs that came into view."""
         self._find_known()
+        self._notes.bring(self._summary())
         todo = [number for number, seq in enumerate(self._catalog.seqs) if seq not in self._here]
         at = 0
         while at < len(todo):
@@ -160,8 +164,10 @@ class Bringing:
                 parent = self._engine.head(self._key, self._here[fields["parent"]])
         alias = self._alias(fields["id"])
         more = dict(fields["more"])
-        if alias is None:
+        if alias != fields["id"]:
             more[ORIGIN] = fields["id"]
+        if (first := self._notes.first.get(fields["id"])) is not None:
+            more[JOURNAL_FROM] = first
         if parent is not None and parent.alias is not None:
             more["parent_alias"] = parent.alias
         node = written.node
@@ -181,10 +187,11 @@ class Bringing:
         return written.filling.packed or not written.reused <= self._names.get(fields["parent"], set())
 
     def _alias(self, name: str) -> str | None:
-        """The id it had, where no other checkpoint of this user has it."""
-        if self._engine.storage.find_alias(self._key.user, name) is not None:
-            return None
-        parsed = parse_id(name)
+        """The id it had, where no other checkpoint of this user has it; a caller's own is told apart by the agent."""
+        find, parsed = self._engine.storage.find_alias, parse_id(name)
+        if find(self._key.user, name) is not None:
+            other = self._engine.own_alias(self._key, name)
+            return None if parsed is not None or find(self._key.user, other) is not None else other
         key = self._tags.get(parsed[1]) if parsed is not None else None
         if parsed is not None and key is not None:
             data = self._engine.storage.head(key, parsed[0])
@@ -217,6 +224,7 @@ class Bringing:
         edits: list[Edit] = []
         if self._shown:
             edits.append(("keep", agent, [list(pair) for pair in self._shown.pairs]))
+        edits += self._notes.edits(view)
         heads = branch_heads(self._engine.newest(self._key), held)
         edits += self._branch_edits(heads, held)
         taken = {*heads, *(edit[2] for edit in edits if edit[0] == "branch")}

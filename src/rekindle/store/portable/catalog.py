@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import Any
 
 from .file import PortableFile, damaged
-from .outgoing import HEAD, INDEX, PIECE
+from .outgoing import HEAD, INDEX, NOTE, PIECE
 from .shape import check_end, check_entry
 
 
@@ -15,13 +15,13 @@ class Catalog:
 
     def __init__(self, file: PortableFile) -> None:
         self._file = file
-        self._firsts: dict[str, list[int]] = {PIECE: [], INDEX: [], HEAD: []}
+        self._firsts: dict[str, list[int]] = {PIECE: [], INDEX: [], HEAD: [], NOTE: []}
         self.seqs: list[int] = []
         """Of the checkpoints, in the order of the file: every parent before its children."""
         self.ids: dict[int, str] = {}
         self.parents: dict[int, int] = {}
         self._seen: set[str] = set()
-        counts = {PIECE: 0, INDEX: 0, HEAD: 0}
+        counts = dict.fromkeys(self._firsts, 0)
         for _, entries in file.scan():
             for kind, first in self._firsts.items():
                 first.append(counts[kind])
@@ -30,6 +30,8 @@ class Catalog:
                 if entry[0] == HEAD:
                     self._note(entry[1])
                 counts[entry[0]] += 1
+        self.notes = counts[NOTE]
+        """How many entries of the journal there are."""
         if file.end.get("checkpoints") != len(self.seqs):
             raise damaged("it does not hold as many checkpoints as it says")
         check_end(file.end)

@@ -9,19 +9,24 @@ from ...state.tree.nodes import Index, Kind, Place, Run, item_from
 from ...state.tree.read import Reader
 from ...state.tree.recall import places_of
 from ...state.tree.slots import apart
+from ...state.values import codec
 from ...storage.base import Key
 from ...storage.record import EMPTIED, Head
 from ..answers import id_of
 from ..engine import Engine
+from ..journal import Entry
+from ..saving.save import JOURNAL_FROM
+from ..spans import span_of
 from .file import PortableWriter
 
-PIECE, INDEX, HEAD = "p", "i", "h"
-"""Entries: [PIECE, the piece it goes on from, splices, lengths, bytes], [INDEX, level, items], [HEAD, fields, tree].
+PIECE, INDEX, HEAD, NOTE = "p", "i", "h", "n"
+"""Entries: [PIECE, the piece it goes on from, splices, lengths, bytes], [INDEX, level, items], [HEAD, fields, tree],
+[NOTE, fields, values packed], an entry of the agent's journal.
 Pieces and indexes are numbered as they come. A tree is a node as records carry it, but for its runs, [last piece,
 count, size, flags], and its indexes, [number]."""
 ORIGIN = "origin"
 """In a head's `more`: the id it was imported under, where that is another checkpoint's here."""
-NOT_CARRIED = ("parent_alias", ORIGIN, EMPTIED)
+NOT_CARRIED = ("parent_alias", ORIGIN, EMPTIED, JOURNAL_FROM)
 
 
 class Outgoing:
@@ -38,13 +43,19 @@ class Outgoing:
 
     def head(self, head: Head, parent: int, label: str | None) -> None:
         self._engine.root(head)
+        name = self._engine.own_name(head) or id_of(self._engine, head)
         fields = {
-            "seq": head.seq, "parent": parent, "id": id_of(self._engine, head), "kind": head.kind,
+            "seq": head.seq, "parent": parent, "id": name, "kind": head.kind,
             "time": head.time, "branch": head.branch, "label": label, "agent_type": head.agent_type,
             "status": head.status, "metadata": head.metadata,
             "more": {name: value for name, value in head.more.items() if name not in NOT_CARRIED},
         }  # fmt: skip
         self._out.add([HEAD, fields, self._node(head.root)])
+
+    def note(self, entry: Entry) -> None:
+        head = entry.head
+        values = codec.pack(self._engine.state(head, opaque=True) if head.size else [])
+        self._out.add([NOTE, {"kind": head.kind, "time": head.time, "metadata": head.metadata}, values])
 
     def _node(self, stored: list[Any]) -> list[Any]:
         kind, about, items = stored
@@ -88,7 +99,8 @@ class Outgoing:
         return last
 
     def _names(self, place: Place) -> Iterable[tuple[Any, int, int]]:
-        first, n, slot = place
-        if type(first) is int:
-            return [(self._key.agent, first + i, slot) for i in range(n)]
-        return [place]
+        span = span_of(self._key.agent, place)
+        if span is None:
+            return [place]
+        agent, first, last = span
+        return [(agent, seq, place[2]) for seq in range(first, last + 1)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from ...state.tree.nodes import Kind
 from ...state.values import codec
 from ...storage.record import FIRST_TIME, LAST_TIME
+from ..saving.drafts import OF
 from .file import damaged
-from .outgoing import HEAD, INDEX, PIECE
+from .outgoing import HEAD, INDEX, NOTE, PIECE
 
 _MOST = 1 << 63
 _KINDS = frozenset(int(kind) for kind in Kind)
@@ -31,6 +33,8 @@ def check_entry(entry: list[Any]) -> None:
     elif kind == HEAD and len(entry) == 3:
         _check_fields(entry[1])
         _check_tree(entry[2])
+    elif kind == NOTE and len(entry) == 3:
+        _check_note(entry[1], entry[2])
     else:
         raise damaged("it holds an entry of no known kind")
 
@@ -50,6 +54,14 @@ def _check_fields(fields: Any) -> None:
     fine = fine and type(fields.get("label")) in (str, type(None)) and _is_plain(fields["more"])
     fine = fine and (not fields["metadata"] or type(codec.unpack(fields["metadata"], opaque=True)) is dict)
     _refuse_unless(fine, "a checkpoint")
+
+
+def _check_note(fields: Any, values: Any) -> None:
+    fine = type(fields) is dict and type(fields.get("kind")) is str and type(fields.get("time")) is int
+    fine = fine and FIRST_TIME <= fields["time"] <= LAST_TIME and type(fields.get("metadata")) is bytes
+    about = codec.unpack(fields["metadata"], opaque=True) if fine else None
+    fine = fine and type(about) is dict and type(about.get(OF)) in (str, UUID) and type(values) is bytes
+    _refuse_unless(fine and type(codec.unpack(values, opaque=True)) is list, "an entry of a journal")
 
 
 def _check_tree(tree: Any) -> None:

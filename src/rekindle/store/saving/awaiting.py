@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from .commit import Committer, Waiting
-from .save import Saved, Saving
+from .ways import Steps
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Awaiting:
         self._asked = False
         self._post: _Post | None = None
 
-    async def commit(self, saving: Saving, committer: Committer) -> Saved | None:
+    async def commit(self, saving: Steps[T], committer: Committer) -> T | None:
         if saving.must_read():
             await self.read(saving.learn)
         loop = asyncio.get_running_loop()
@@ -38,7 +38,7 @@ class Awaiting:
         post = self._post
         if post is None or post.loop is not loop:
             post = self._post = _Post(loop)
-        answer: asyncio.Future[Saved | None] = loop.create_future()
+        answer: asyncio.Future[T | None] = loop.create_future()
         committer.enqueue(append, lambda waiting: post.send(answer, *_ended(saving, waiting)))
         self._drain(committer)
         return await answer
@@ -68,7 +68,7 @@ class Awaiting:
         self._pool = None
 
 
-async def _take(saving: Saving, loop: asyncio.AbstractEventLoop) -> None:
+async def _take(saving: Steps[Any], loop: asyncio.AbstractEventLoop) -> None:
     turn = saving.tip.lock
     while True:
         told: asyncio.Future[None] = loop.create_future()
@@ -82,7 +82,7 @@ async def _take(saving: Saving, loop: asyncio.AbstractEventLoop) -> None:
             raise
 
 
-def _teller(saving: Saving, loop: asyncio.AbstractEventLoop, told: asyncio.Future[None]) -> Callable[[], None]:
+def _teller(saving: Steps[Any], loop: asyncio.AbstractEventLoop, told: asyncio.Future[None]) -> Callable[[], None]:
     def tell() -> None:
         try:
             loop.call_soon_threadsafe(_settle, told, None, None)
@@ -92,7 +92,7 @@ def _teller(saving: Saving, loop: asyncio.AbstractEventLoop, told: asyncio.Futur
     return tell
 
 
-def _ended(saving: Saving, waiting: Waiting) -> tuple[Saved | None, BaseException | None]:
+def _ended(saving: Steps[T], waiting: Waiting) -> tuple[T | None, BaseException | None]:
     try:
         outcome = waiting.result()
     except BaseException as e:  # noqa: BLE001  it is the task's to raise

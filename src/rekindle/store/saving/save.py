@@ -15,6 +15,7 @@ from ...storage.base import Append, Key, Outcome, Record
 from ...storage.record import Head, seal
 from ..engine import Engine
 from ..view import AgentView, View
+from .drafts import Draft, Drafts
 from .filling import Filling
 from .tips import Mark, Tip, unknown_heads
 
@@ -28,6 +29,8 @@ class Line:
     branch: str
 
 
+JOURNAL_FROM = "journal"
+"""In a head's `more`: the seq its entries in the journal begin at."""
 ROOT = 0
 """As a request's parent: none at all, even where the branch has a head."""
 
@@ -51,6 +54,12 @@ class Request:
     more: dict[str, Any] | None = None
     line: Line | None = None
     time: int | None = None
+    drafts: tuple[Draft, ...] = ()
+    """Entries of the journal that come into being with the checkpoint."""
+    journaled: bool = False
+    """It has entries, or may get some: where they begin is noted in the record."""
+    apart: bool = False
+    """A root on a branch that has a head becomes a branch of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,7 @@ class Saving:
         self._engine = engine
         self._request = request
         self._tip = engine.tip(request.key)
+        self._drafts = Drafts(engine, request.key, self._tip)
         self._filling: Filling | None = None
 
     @property
@@ -87,7 +97,7 @@ class Saving:
         if not self._engine.log.knows(key.user):
             return True
         view = self._engine.log.view(key.user)
-        if not tip.known or tip.operation != view.seq:
+        if not tip.known or tip.operation != view.seq or (self._request.journaled and tip.journal is None):
             return True
         line = self._request.line
         parent = self._request.parent if line is None else line.seq
@@ -105,6 +115,8 @@ class Saving:
         engine, key, tip = self._engine, self._request.key, self._tip
         with tip.lock:
             self._settle()
+            if self._request.journaled:
+                self._drafts.settle()
             prior = self._prior()
             if prior is not None:
                 engine.reader(key).items(prior)
@@ -121,6 +133,7 @@ class Saving:
 
     def _begin(self) -> Append:
         request, tip, engine = self._request, self._tip, self._engine
+        self._drafts = Drafts(engine, request.key, tip)
         view = self._settle()
         self._seq = tip.newest + 1
         filling = self._filling = Filling(engine.storage.packs, self._seq)
@@ -131,15 +144,17 @@ class Saving:
         data, link = seal(self._head, body)
         object.__setattr__(self._head, "link", link)
         record = Record(request.key, self._seq, data, body, request.alias, shared)
-        return Append((record,), view.seq)
+        return Append((*(self._drafts.record(draft, view.seq) for draft in request.drafts), record), view.seq)
 
     def end(self, outcome: Outcome) -> Saved | None:
         """The answer; None where the save has to begin again."""
         tip = self._tip
         if outcome is Outcome.CREATED:
+            self._drafts.created()
             tip.newest = self._seq
             tip.heads[self._branch] = self._seq
             tip.mark(self._head)
+            tip.early.pop(self._own_name(), None)
             tip.keep_tree(self._seq, self._node)
             if self._request.line is not None:
                 self._request.line.seq, self._request.line.branch = self._seq, self._branch
@@ -157,11 +172,11 @@ class Saving:
 
         A sealed pack stays: the commit may have come through all the same. Collect takes it where nobody names it.
         """
-        self._tip.known = False
-        self._tip.trees.clear()
+        self._tip.forget()
         self._tip.lock.release()
 
     def _take_back(self) -> None:
+        self._drafts.take_back()
         if self._filling is not None:
             self._filling.abort()
 
@@ -211,15 +226,13 @@ class Saving:
             if wanted is not None and branch != MAIN and branch not in heads:
                 raise _no_branch(request.key.agent, branch)
             return heads.get(branch, 0), branch, None
-        if parent == ROOT:
-            return ROOT, wanted or MAIN, None
-        branch = wanted or self._branch_of(parent, heads)
-        if branch not in heads or heads[branch] == parent:
+        branch = wanted or (MAIN if parent == ROOT else self._branch_of(parent, heads))
+        if branch not in heads or heads[branch] == parent or (parent == ROOT and not request.apart):
             return parent, branch, None
         if request.strict:
             raise ConflictError(
                 "head-moved",
-                f"branch {branch!r} of agent {request.key.agent!r} is at {heads[branch]}, not at {parent}",
+                f"branch {branch!r} of agent {request.key.agent!r} is at {heads[branch]}, not at {parent or 'none'}",
                 hint="restore the branch's head and try again, or save without strict: it becomes a branch of its own",
             )
         taken = set(heads) | set(held.branches)
@@ -258,21 +271,15 @@ class Saving:
         self._reaches = self._hint() != self._base
 
         def share(digest: bytes) -> Place | None:
-            found = engine.storage.find_shared(key.user, digest)
-            if found is None:
-                return None
-            agent, seq, slot = found
-            place: Place = (seq, 1, slot) if agent == key.agent else (agent, seq, slot)
-            if not engine.lies_at(key, place, digest):
-                return None  # the index is damaged there: writing it again is right
-            self._reaches = True
+            place = engine.shared_place(key, digest)
+            self._reaches = self._reaches or place is not None
             return place
 
-        out = Slots(filling.put, share, compress=engine.storage.compresses)
+        out = Slots(filling.put, share, compress=engine.storage.compresses, pieces=self._tip.pieces)
         trusted = self._request.trusted
         writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=trusted, memory=engine.tip_bytes)
         node = writer.root(self._request.state, self._prior())
-        self._reaches = self._reaches or filling.packed
+        self._reaches = self._reaches or filling.packed or out.named
         return node, tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
 
     def _hint(self) -> int:
@@ -286,9 +293,16 @@ class Saving:
         tree = self._tip.trees.get(seq)
         return tree if tree is not None else self._engine.root(self._engine.head(self._request.key, seq))
 
+    def _own_name(self) -> str:
+        request = self._request
+        return (request.alias or "").removesuffix("@" + self._engine.tag(request.key.agent))
+
     def _make_head(self, held: AgentView, guard: int) -> Head:
         request, engine = self._request, self._engine
         more = dict(request.more or {})
+        if request.journaled:
+            self._drafts.settle()
+            more[JOURNAL_FROM] = self._tip.early.get(self._own_name(), (self._tip.journal or 0) + 1)
         if self._mark is not None and self._mark.alias is not None:
             more["parent_alias"] = self._mark.alias
         return Head(

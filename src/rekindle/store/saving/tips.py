@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...state.tree.nodes import Node
+from ...state.tree.pieces import Pieces
 from ...storage.record import Head
 from ..view import AgentView
 
 _TREES = 4
+_EARLY = 256
 
 
 class Mark(NamedTuple):
@@ -78,7 +80,10 @@ class Turn:
 
 @dataclass
 class Tip:
-    """`lock` is held through a save: saves of one agent follow each other. `known` False: read it again first."""
+    """`lock` is held through a save: saves of one agent follow each other. `known` False: read it again first.
+
+    `journal` is the newest seq of its journal, None where that is not known.
+    """
 
     lock: Turn = field(default_factory=Turn)
     known: bool = False
@@ -87,6 +92,21 @@ class Tip:
     heads: dict[str, int] = field(default_factory=dict)
     marks: dict[int, Mark] = field(default_factory=dict)
     trees: OrderedDict[int, Node] = field(default_factory=OrderedDict)
+    journal: int | None = None
+    pieces: Pieces = field(default_factory=Pieces)
+    early: dict[str, int] = field(default_factory=dict)
+    """The first entries of checkpoints that are not there yet: a framework may write these down first."""
+
+    def note_early(self, of: str, seq: int) -> None:
+        if all(mark.alias != of for mark in self.marks.values()):
+            self.early.setdefault(of, seq)
+            if len(self.early) > _EARLY:
+                del self.early[next(iter(self.early))]
+
+    def forget(self) -> None:
+        """It is not known any more how things are, nor what a save that failed has taught the trees."""
+        self.known = False
+        self.trees.clear()
 
     def learn(self, newest: Head | None, view: AgentView, operation: int) -> None:
         """The state of affairs as the newest record and the operation log (up to `operation`) tell it."""
@@ -96,6 +116,8 @@ class Tip:
         self.marks.clear()
         if newest is not None:
             self.mark(newest)
+        self.journal = None
+        self.pieces.clear()
         self.known = True
 
     def mark(self, head: Head) -> None:

@@ -9,15 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
+from ...storage.base import Append, Outcome
 from .commit import Committer
-from .save import Saved, Saving
+from .tips import Tip
 
 T = TypeVar("T")
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Steps(Protocol[Answer]):
+    """A save in steps: the turn of `tip` is taken, `begin`, the commit of what that answers, `end` or `fail`, which
+    give the turn back. `end` answers None where it has to begin again."""
+
+    @property
+    def tip(self) -> Tip: ...
+    def must_read(self) -> bool:
+        """Whether `begin` would have to wait for the storage to know where it goes: call `learn` in a thread then."""
+
+    def learn(self) -> None: ...
+    def begin(self) -> Append: ...
+    def end(self, outcome: Outcome) -> Answer | None: ...
+    def fail(self) -> None: ...
 
 
 class Way(Protocol):
-    async def commit(self, saving: Saving, committer: Committer) -> Saved | None:
-        """Take the agent's turn and carry out the save's steps; None where it has to begin again."""
+    async def commit(self, saving: Steps[T], committer: Committer) -> T | None:
+        """Take the agent's turn and carry out the steps; None where it has to begin again."""
 
     async def read(self, call: Callable[[], T]) -> T:
         """The answer of a call that waits for the storage."""
@@ -36,7 +53,7 @@ def finish(body: Coroutine[Any, Any, T]) -> T:
 class Blocking:
     """The way of a thread: everything happens in it."""
 
-    async def commit(self, saving: Saving, committer: Committer) -> Saved | None:
+    async def commit(self, saving: Steps[T], committer: Committer) -> T | None:
         saving.tip.lock.acquire()
         append = saving.begin()
         try:

@@ -1,0 +1,132 @@
+"""How a checkpoint and its pending writes are kept: one body for threads and for tasks."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import ConflictError, NotFoundError
+from ...state.values import codec
+from ...storage.base import Key
+from ...store import Store
+from ...store.journal import note_by
+from ...store.saving.save import ROOT, Request, Saved
+from ...store.saving.ways import Way
+from .places import Place, config_of, configurable, place_of
+from .shape import MORE, START, kind_of, label_of, metadata_of, micros_of, pack_rest
+from .writes import draft_input, draft_writes
+
+_log = logging.getLogger("rekindle.langgraph")
+_CHOSEN = 4096
+Config = Mapping[str, Any]
+
+
+class Putting:
+    """Keeps checkpoints in a store. `refuses`: a second writer on a thread is refused, not given a branch."""
+
+    def __init__(self, store: Store, *, trusted: bool, refuses: bool) -> None:
+        self._store = store
+        self._engine = store._engine
+        self._trusted = trusted
+        self._refuses = refuses
+        self._chosen: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def chose(self, place: Place) -> None:
+        """Somebody asked for that checkpoint by its id: to go on from it is a fork, and no second writer."""
+        self._chosen[place.agent, place.checkpoint or ""] = None
+        while len(self._chosen) > _CHOSEN:
+            self._chosen.popitem(last=False)
+
+    async def put(
+        self,
+        way: Way,
+        config: Config,
+        checkpoint: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        new: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        place = place_of(config)
+        key = Key(self._store.user, place.agent)
+        request = await self._request(way, key, place, config, checkpoint, metadata, new)
+        saved = await self._save(way, request, checkpoint["id"])
+        if saved.known:
+            await way.read(lambda: self._must_be_same(saved, request))
+        elif saved.branched_from is not None and (place.agent, place.checkpoint or "") not in self._chosen:
+            _log.warning(
+                "two writers on thread %r: a run that began at an older checkpoint goes on as branch %r",
+                place.thread, saved.head.branch,
+            )  # fmt: skip
+        return config_of(place, checkpoint["id"], configurable(config)["thread_id"])
+
+    async def put_writes(
+        self, way: Way, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> None:
+        place = place_of(config)
+        if not writes:
+            return
+        draft = draft_writes(str(place.checkpoint), writes, task_id, task_path)
+        await note_by(way, self._engine, Key(self._store.user, place.agent), [draft])
+
+    async def _request(
+        self, way: Way, key: Key, place: Place, config: Config, checkpoint: Mapping[str, Any],
+        metadata: Mapping[str, Any], new: Mapping[str, Any],
+    ) -> Request:  # fmt: skip
+        parent = ROOT if place.checkpoint is None else await way.read(lambda: self._parent(key, place))
+        if parent == ROOT and place.ns:
+            await way.read(lambda: self._check_above(place, metadata))
+        values = dict(checkpoint["channel_values"])
+        drafts = (draft_input(checkpoint["id"], values.pop(START)),) if START in new and START in values else ()
+        told = metadata_of(config, metadata)
+        micros = micros_of(checkpoint.get("ts"))
+        chosen = (place.agent, place.checkpoint or "") in self._chosen
+        return Request(
+            key, values, parent, None, kind_of(told), label_of(told), codec.pack(told), checkpoint["id"],
+            self._refuses and not chosen, False, more={MORE: pack_rest(checkpoint)},
+            time=None if micros is None else micros // 1000, drafts=drafts, journaled=True, apart=True,
+        )  # fmt: skip
+
+    def _parent(self, key: Key, place: Place) -> int:
+        assert place.checkpoint is not None
+        tip = self._engine.tip(key)
+        known = next((seq for seq, mark in list(tip.marks.items())[::-1] if mark.alias == place.checkpoint), 0)
+        seq = known or self._engine.own_seq(key, place.checkpoint)
+        if not seq:
+            raise NotFoundError(
+                "parent-gone", f"thread {place.thread!r} has no checkpoint {place.checkpoint!r}: it was deleted",
+                hint="begin the run again: it loads what the thread has now",
+            )  # fmt: skip
+        return seq
+
+    def _check_above(self, place: Place, metadata: Mapping[str, Any]) -> None:
+        """A subgraph begins under checkpoints of the graphs above it. Where these were deleted, it comes too late."""
+        for ns, checkpoint in (metadata.get("parents") or {}).items():
+            key = Key(self._store.user, Place(place.thread, ns).agent)
+            held = self._engine.log.view(key.user, fresh=True).agent(key.agent)
+            if held.dropped and self._engine.own_seq(key, checkpoint) in held.dropped:
+                raise ConflictError(
+                    "checkpoint-deleted", f"the checkpoint {checkpoint!r} of agent {key.agent!r} was deleted",
+                    hint="begin anew, or undo",
+                )  # fmt: skip
+
+    async def _save(self, way: Way, request: Request, name: str) -> Saved:
+        """Under its own id. Another thread may have one of that id already, which it was copied to or from."""
+        try:
+            return await self._store._save_by(way, request)
+        except ConflictError as e:
+            if e.code != "id-taken":
+                raise
+            other = replace(request, alias=self._engine.own_alias(request.key, name))
+            return await self._store._save_by(way, other)
+
+    def _must_be_same(self, saved: Saved, request: Request) -> None:
+        """A checkpoint is immutable: what is put under its id again has to be the same."""
+        head = saved.head
+        same = head.metadata == request.metadata and head.more.get(MORE) == (request.more or {})[MORE]
+        if not same or codec.pack(self._engine.state(head)) != codec.pack(request.state):
+            raise ConflictError(
+                "id-taken", f"agent {head.key.agent!r} has another checkpoint {request.alias!r}",
+                hint="give this one an id of its own",
+            )  # fmt: skip

@@ -1,0 +1,108 @@
+"""Pending writes: what tasks have written on a checkpoint, as entries of the journal.
+
+A write is known by its task and its index. The first one stays, but a call that writes to special channels alone takes
+the place of what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite, writes_sort_key
+
+from ...state.values import codec
+from ...storage.base import Key
+from ...store.engine import Engine
+from ...store.journal import Entry, entries, values
+from ...store.saving.drafts import Draft, short
+
+WRITES, INPUT = "writes", "input"
+_ERROR = "__error__"
+_SMALL = 64
+"""Bytes of a packed value that stands in the entry's head: it needs no place of its own."""
+
+
+def draft_writes(checkpoint: str, writes: Iterable[tuple[str, Any]], task_id: str, task_path: str) -> Draft:
+    told: list[Any] = []
+    large: list[Any] = []
+    for channel, value in writes:
+        if channel == _ERROR and isinstance(value, BaseException):
+            value = repr(value)
+        if _is_small(value):
+            told.append([channel, value])
+        else:
+            told.append(channel)
+            large.append(value)
+    about: dict[str, Any] = {"task": short(task_id), "writes": told}
+    if task_path:
+        about["path"] = task_path
+    return Draft(WRITES, checkpoint, about, large)
+
+
+def draft_input(checkpoint: str, value: Any) -> Draft:
+    return Draft(INPUT, checkpoint, {}, [value])
+
+
+def _is_small(value: Any) -> bool:
+    return value is None or (type(value) in (bool, int, float, str, bytes) and len(codec.pack(value)) <= _SMALL)
+
+
+class Journal:
+    """A thread's entries by the checkpoint they belong to, read once: for a listing."""
+
+    def __init__(self, engine: Engine, key: Key, after: int = 0) -> None:
+        self._engine = engine
+        self._key = key
+        self._after = after
+        self._found: dict[str, list[Entry]] | None = None
+
+    def of(self, checkpoint: str) -> list[Entry]:
+        """Its entries in the order they came."""
+        if self._found is None:
+            self._found = {}
+            for entry in entries(self._engine, self._key, after=self._after):
+                self._found.setdefault(entry.of, []).insert(0, entry)
+        return self._found.get(checkpoint, [])
+
+    def input(self, checkpoint: str) -> list[Any]:
+        """The input it was made for, as the only one of a list; else an empty list."""
+        return next((values(self._engine, e) for e in self.of(checkpoint) if e.kind == INPUT), [])
+
+    def pending(self, checkpoint: str) -> list[PendingWrite]:
+        """The writes pending on it, in the order they are applied in."""
+        found: dict[tuple[str, int], tuple[str, str, Entry, Any]] = {}
+        for entry in self.of(checkpoint):
+            if entry.kind == WRITES:
+                _fold(found, entry)
+        held = {entry.seq: values(self._engine, entry) for _, _, entry, at in found.values() if type(at) is int}
+        in_order = sorted(found.items(), key=lambda item: writes_sort_key(item[1][0], *item[0]))
+        return [
+            (task, channel, held[entry.seq][at] if type(at) is int else at[0])
+            for (task, _), (_, channel, entry, at) in in_order
+        ]
+
+
+def _fold(found: dict[tuple[str, int], tuple[str, str, Entry, Any]], entry: Entry) -> None:
+    told = list(_told(entry))
+    replaces = all(channel in WRITES_IDX_MAP for channel, _ in told)
+    task, path = str(entry.about["task"]), entry.about.get("path", "")
+    for position, (channel, at) in enumerate(told):
+        name = (task, WRITES_IDX_MAP.get(channel, position))
+        if replaces or name not in found:
+            found[name] = (path, channel, entry, at)
+
+
+def _told(entry: Entry) -> Iterator[tuple[str, Any]]:
+    """(channel, where its value is): the number of one of the entry's values, or [the value]."""
+    number = 0
+    for write in entry.about["writes"]:
+        if type(write) is str:
+            yield write, number
+            number += 1
+        else:
+            yield write[0], [write[1]]
+
+
+def delta_writes(pending: Sequence[PendingWrite], channel: str) -> list[PendingWrite]:
+    return [write for write in pending if write[1] == channel]

@@ -1,0 +1,104 @@
+"""An agent's journal: what belongs to its checkpoints and is none itself, in the order it came.
+
+Pending writes of a framework are entries. They are dropped with the checkpoint they belong to, and come back with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UnavailableError
+from ..state.values import codec
+from ..storage.base import Key, has_checkpoints, journal_of
+from ..storage.record import Head
+from .engine import Engine
+from .ranges import Ranges
+from .saving.drafts import OF, Draft
+from .saving.noting import Noting
+from .saving.ways import Way
+from .view import Edit, View
+
+_TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a journal; its values are read when they are asked for."""
+
+    head: Head
+    kind: str
+    of: str
+    about: dict[str, Any]
+
+    @property
+    def seq(self) -> int:
+        return self.head.seq
+
+
+async def note_by(way: Way, engine: Engine, key: Key, drafts: Sequence[Draft]) -> None:
+    """Append entries; durable when it answers."""
+    noting = Noting(engine, key, drafts)
+    for _ in range(_TRIES):
+        if await way.commit(noting, engine.committer):
+            return
+    raise UnavailableError("contended", f"others keep saving agent {key.agent!r}", hint="try again")
+
+
+def entries(engine: Engine, key: Key, *, after: int = 0) -> Iterator[Entry]:
+    """An agent's entries beyond `after`, newest first, without those that were dropped."""
+    journal = Key(key.user, journal_of(key.agent))
+    dropped = engine.log.view(key.user, fresh=True).agent(journal.agent).dropped
+    for head in engine.heads(journal, batch=32):
+        if head.seq <= after:
+            return
+        if head.seq not in dropped:
+            about = codec.unpack(head.metadata)
+            yield Entry(head, head.kind, str(about.pop(OF)), about)
+
+
+def values(engine: Engine, entry: Entry) -> list[Any]:
+    """What an entry keeps: new values each time."""
+    found: list[Any] = engine.state(entry.head) if entry.head.size else []
+    return found
+
+
+def with_entries(engine: Engine, user: str, view: View, edits: Iterable[Edit]) -> list[Edit]:
+    """Edits that drop checkpoints, and with these what their journals hold of them; where nothing of an agent is left,
+    its whole journal."""
+    found = list(edits)
+    for edit in list(found):
+        if edit[0] != "drop" or not has_checkpoints(edit[1]):
+            continue
+        journal = Key(user, journal_of(edit[1]))
+        newest = engine.newest(journal)
+        if newest is None:
+            continue
+        going = _going(engine, Key(user, edit[1]), view, Ranges(edit[2]), newest.seq)
+        going -= view.agent(journal.agent).dropped
+        if going:
+            found.append(("drop", journal.agent, [list(pair) for pair in going.pairs]))
+    return found
+
+
+def _going(engine: Engine, key: Key, view: View, dropped: Ranges, last: int) -> Ranges:
+    """The entries that go when these checkpoints do."""
+    newest = engine.newest(key)
+    gone = view.agent(key.agent).dropped | dropped
+    if newest is None or not Ranges([(1, newest.seq)]) - gone:
+        return Ranges([(1, last)])
+    names = _names(engine, key, dropped)
+    return Ranges.of(entry.seq for entry in entries(engine, key) if entry.of in names)
+
+
+def _names(engine: Engine, key: Key, seqs: Ranges) -> Collection[str]:
+    """What their callers call these checkpoints."""
+    first = seqs.pairs[0][0]
+    names = set()
+    for head in engine.heads(key, before=seqs.pairs[-1][1] + 1):
+        if head.seq < first:
+            break
+        if head.seq in seqs and (name := engine.own_name(head)) is not None:
+            names.add(name)
+    return names
