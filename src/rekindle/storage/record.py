@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 import ormsgpack
 
@@ -23,6 +24,7 @@ CODEC = 1
 NO_KEY = 0
 _FIXED = 20
 _WORTH = 512
+_UUID = 36
 _LIMIT = 1 << 28
 _COMPRESSED, _REACHES = 1, 2
 
@@ -35,7 +37,7 @@ FIRST_TIME, LAST_TIME = -62_135_596_800_000, 253_402_300_799_999
 _NONE = type(None)
 _TYPES = frozenset(
     (int, str, int, int, str, bytes, bytes, root, label, str, str, bytes, alias, dict, int)
-    for root in (list, _NONE) for label in (str, _NONE) for alias in (str, _NONE)
+    for root in (list, _NONE) for label in (str, _NONE) for alias in (str, bytes, _NONE)
 )  # fmt: skip
 """What the fields of the plain and the sealed part may be, in order."""
 
@@ -80,6 +82,22 @@ EMPTIED = "emptied"
 """In `more` of a record that was collected but holds slots others name: the link it had."""
 
 
+def short_id(name: str | None) -> str | bytes | None:
+    """An id as a head carries it: the text of a UUID takes 16 bytes."""
+    if name is not None and len(name) == _UUID:
+        try:
+            if str(found := UUID(name)) == name:
+                return found.bytes
+        except ValueError:
+            pass
+    return name
+
+
+def long_id(stored: Any) -> str | None:
+    """ValueError where it is none."""
+    return str(UUID(bytes=stored)) if type(stored) is bytes else stored
+
+
 def aad(key: Key, seq: int) -> bytes:
     return f"{key.user}\0{key.agent}\0{seq}\0".encode()
 
@@ -89,7 +107,7 @@ def seal(head: Head, body: bytes, *, compress: bool = True) -> tuple[bytes, byte
     plain = ormsgpack.packb([head.parent, head.kind, head.time, head.size])
     fields = [
         head.branch, head.parent_link, head.digest, head.root, head.label, head.agent_type, head.status,
-        head.metadata, head.alias, head.heads, head.guard,
+        head.metadata, short_id(head.alias), head.heads, head.guard,
     ]  # fmt: skip
     if head.more:
         fields.append(head.more)
@@ -132,6 +150,7 @@ def open_head(key: Key, seq: int, data: bytes) -> Head:
         fields: Any = ormsgpack.unpackb(inflate(sealed, _LIMIT) if data[2] & _COMPRESSED else sealed)
         more, told = (fields[11] if len(fields) > 11 else {}), dict(zip(_SEALED, fields[:11], strict=True))
         _check_fields(seq, (parent, kind, time, size, *told.values()), more)
+        told["alias"] = long_id(told["alias"])
         link = more.get(EMPTIED) or check(b"".join((bound, data[:4], data[_FIXED:])))
         return Head(
             key, seq, parent, kind, time, size, **told,

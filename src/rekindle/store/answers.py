@@ -11,7 +11,7 @@ from ..model import ATTRIBUTES, Checkpoint, checkpoint_id, lazy
 from ..refs import quote_agent
 from ..state.diff.change import Change
 from ..state.values import codec
-from ..storage.record import Head
+from ..storage.record import Head, long_id
 from .engine import Engine
 
 if TYPE_CHECKING:
@@ -80,8 +80,9 @@ def id_of(engine: Engine, head: Head) -> str:
 def parent_id_of(engine: Engine, head: Head) -> str | None:
     if not head.parent:
         return None
-    alias = head.more.get("parent_alias")
-    return alias or checkpoint_id(head.parent, engine.tag(head.key.agent), head.parent_link)
+    return long_id(head.more.get("parent_alias")) or checkpoint_id(
+        head.parent, engine.tag(head.key.agent), head.parent_link
+    )
 
 
 def checkpoint(engine: Engine, head: Head, labels: Mapping[int, str | None]) -> Checkpoint:

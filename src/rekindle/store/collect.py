@@ -15,7 +15,7 @@ from typing import Any
 
 from ..state.tree.nodes import Child, Index, Item, Node, Place, Run
 from ..state.tree.read import Reader
-from ..state.tree.slots import pack_body, unpack_body
+from ..state.tree.slots import base_of, pack_body, slot_in, unpack_body
 from ..storage.base import OPERATIONS, Key, Rewrite, is_journal
 from ..storage.record import Head, emptied, glimpse, open_head
 from .engine import Engine
@@ -53,6 +53,7 @@ def collect(engine: Engine, user: str, progress: Progress) -> int:
         _forget(engine, user, present, needed)
         for key in _agents(engine, user):
             _mark(engine, key, gone, needed, after=marked.get(key, 0))
+        _note_bases(engine, user, needed)
         _sweep(engine, user, present, needed, progress)
         _drop_packs(engine, user, packs, needed)
     while engine.storage.shrink():
@@ -131,6 +132,16 @@ def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed:
             for seq in range(start, end + 1):
                 if seq in theirs:
                     needed.slots.setdefault((agent, seq), set()).add(place[2])
+
+
+def _note_bases(engine: Engine, user: str, needed: Needed) -> None:
+    """What needed slots of journals were written against is needed too: it was dropped with them."""
+    for (agent, seq), numbers in list(needed.slots.items()):
+        if is_journal(agent):
+            for body in dict(engine.storage.bodies(Key(user, agent), [(seq, seq)])).values():
+                for number in list(numbers):
+                    if (base := base_of(slot_in(body, number))) is not None:
+                        needed.slots.setdefault((agent, base[0]), set()).add(base[1])
 
 
 def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) -> Iterator[Place]:

@@ -18,8 +18,8 @@ from ..model import agent_tag
 from ..state.tree.memory import Memory
 from ..state.tree.nodes import Hasher, Node, Place, check, derive_key, node_from
 from ..state.tree.read import Fetch, Reader
-from ..state.tree.slots import expand, parse, slot_in, slots_of
-from ..storage.base import Key, Storage, has_checkpoints, journal_of
+from ..state.tree.slots import base_of, by_itself, expand, parse, slot_in, slots_of
+from ..storage.base import Key, Storage, has_checkpoints, is_journal, journal_of
 from ..storage.record import Head, open_head
 from .lost import lost, part_lost
 from .oplog import OperationLog
@@ -236,16 +236,27 @@ class Engine:
                         out.append(slots_of([own[seq] for seq in range(first, first + n)], slot))
                     elif in_journal(place):
                         journal = bodies.get(journal_of(key.agent), {})
-                        out.append([slot_in(journal.get(seq), slot) for seq in range(-first, n - first)])
+                        found = [slot_in(journal.get(seq), slot) for seq in range(-first, n - first)]
+                        out.append(self._by_themselves(Key(key.user, journal_of(key.agent)), found))
                     elif type(first) is str:
-                        out.append(slots_of([bodies[first][n]], slot))
+                        out.append(self._by_themselves(Key(key.user, first), slots_of([bodies[first][n]], slot)))
                     else:
                         out.append([self.storage.packs.read(first, n, slot)])
                 except KeyError as e:
                     raise part_lost(first if type(first) is str else key.agent, int(e.args[0])) from e
             return out
 
-        return fetch
+        if not is_journal(key.agent):
+            return fetch
+        return lambda places: [self._by_themselves(key, found) for found in fetch(places)]
+
+    def _by_themselves(self, key: Key, found: list[bytes]) -> list[bytes]:
+        """Slots of a journal, those that were written against others put together with them."""
+        return [slot if (base := base_of(slot)) is None else self._by_itself(key, slot, *base) for slot in found]
+
+    def _by_itself(self, key: Key, slot: bytes, seq: int, number: int) -> bytes:
+        body = dict(self.storage.bodies(key, [(seq, seq)])).get(seq)
+        return by_itself(slot, slot_in(body, number))
 
     def shared_place(self, key: Key, digest: bytes) -> Place | None:
         """Where some state of this user has a large run of that digest, as a state of this agent names it."""

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, Checkpoint
 from ...errors import NotFoundError
 from ...state.values import codec
 from ...storage.base import Key, has_checkpoints
-from ...storage.record import Head
+from ...storage.record import Head, long_id
 from ...store import Store
 from ...store.saving.save import JOURNAL_FROM
 from .lazy import LazyValues, LazyWrites
@@ -75,7 +75,7 @@ class Reading:
     def _tuple(
         self, place: Place, head: Head, values: Mapping[str, Any], pending: Sequence[PendingWrite], thread: Any = None
     ) -> CheckpointTuple:
-        parent = (head.more.get("parent_alias") or "").removesuffix("@" + self._engine.tag(head.key.agent))
+        parent = (long_id(head.more.get("parent_alias")) or "").removesuffix("@" + self._engine.tag(head.key.agent))
         checkpoint = {**unpack_rest(head), "id": self._name(head), "channel_values": values}
         return CheckpointTuple(
             cast(Any, config_of(place, self._name(head), thread)),

@@ -6,7 +6,7 @@ messages in it are named by the checkpoints that follow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,23 +24,47 @@ _BY_HAND = ("update", "fork")
 
 
 def pack_rest(checkpoint: Mapping[str, Any]) -> bytes:
-    """Everything of a checkpoint but its id and its channels' values."""
+    """Everything of a checkpoint but its id and its channels' values: versions by name, each name once."""
     rest = {name: value for name, value in checkpoint.items() if name not in ("id", "channel_values")}
     micros = micros_of(rest.get("ts"))
     if micros is not None and _text_of(micros) == rest["ts"]:
         rest["ts"] = micros
-    return codec.pack(rest)
+    names: dict[str, int] = {}
+
+    def numbered(held: Mapping[str, Any]) -> list[Any]:
+        return [x for name, value in held.items() for x in (names.setdefault(name, len(names)), value)]
+
+    versions = numbered(rest.pop("channel_versions", {}))
+    seen = numbered({node: numbered(held) for node, held in rest.pop("versions_seen", {}).items()})
+    updated = None
+    if type(rest.get("updated_channels")) is list:
+        updated = [names.setdefault(name, len(names)) for name in rest.pop("updated_channels")]
+    told = [list(names), rest.pop("v", None), rest.pop("ts", None), versions, seen, updated]
+    return codec.pack([*told, rest] if rest else told)
 
 
 def unpack_rest(head: Head) -> dict[str, Any]:
     """CorruptDataError where the record is no checkpoint of LangGraph's."""
-    packed = head.more.get(MORE)
-    rest = codec.unpack(packed) if type(packed) is bytes else None
-    if type(rest) is not dict:
-        raise CorruptDataError("bad-record", f"record {head.seq} of {head.key.agent!r} is no checkpoint of LangGraph's")
-    if type(rest.get("ts")) is int:
-        rest["ts"] = _text_of(rest["ts"])
-    return rest
+    try:
+        names, v, ts, versions, seen, updated, *more = codec.unpack(head.more[MORE])
+        by_node = _named(names, seen)
+        rest = {
+            "v": v,
+            "ts": _text_of(ts) if type(ts) is int else ts,
+            "channel_versions": _named(names, versions),
+            "versions_seen": {node: _named(names, held) for node, held in by_node.items()},
+        }
+        if updated is not None:
+            rest["updated_channels"] = [names[number] for number in updated]
+        return {**rest, **(more[0] if more else {})}
+    except (KeyError, ValueError, TypeError, IndexError) as e:
+        raise CorruptDataError(
+            "bad-record", f"record {head.seq} of {head.key.agent!r} is no checkpoint of LangGraph's"
+        ) from e
+
+
+def _named(names: Sequence[str], flat: Sequence[Any]) -> dict[str, Any]:
+    return {names[number]: value for number, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
 def is_checkpoint(head: Head) -> bool:

@@ -6,10 +6,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from .nodes import JOURNAL_SPAN, Place
+from .slots import AGAINST_MOST, Base
 
 _LEAST = 64
 """Bytes: for less, a place costs what it saves."""
 _MOST_BYTES, _MOST = 256 << 10, 256
+_BASES = 4
+_LEAST_BASE, _ALIKE = 256, 256
 
 
 class Pieces:
@@ -22,7 +25,8 @@ class Pieces:
         self._places: OrderedDict[bytes, Place] = OrderedDict()
         self._elements: OrderedDict[bytes, tuple[list[bytes], Place]] = OrderedDict()
         self._bytes = 0
-        self._slots: OrderedDict[int, int] = OrderedDict()
+        self._slots: OrderedDict[int, frozenset[int]] = OrderedDict()
+        self._bases: OrderedDict[str, list[Base]] = OrderedDict()
 
     def __bool__(self) -> bool:
         return bool(self._places)
@@ -31,10 +35,23 @@ class Pieces:
         self._places.clear()
         self._elements.clear()
         self._slots.clear()
+        self._bases.clear()
         self._bytes = 0
 
-    def appended(self, seq: int, slots: int) -> None:
-        """A record of the journal is there, with so many slots."""
+    def bases(self, of: str, size: int) -> list[Base]:
+        """What was written on that checkpoint, of about that size: it may be said again, a little otherwise."""
+        return [base for base in self._bases.get(of, ()) if abs(len(base[2]) - size) <= _ALIKE]
+
+    def keep_base(self, of: str, base: Base) -> None:
+        if not _LEAST_BASE <= len(base[2]) <= AGAINST_MOST:
+            return
+        self._bases.setdefault(of, []).insert(0, base)
+        del self._bases[of][_BASES:]
+        if len(self._bases) > _BASES:
+            self._bases.popitem(last=False)
+
+    def appended(self, seq: int, slots: frozenset[int]) -> None:
+        """A record of the journal is there, with something in these slots."""
         self._slots[seq] = slots
         if len(self._slots) > JOURNAL_SPAN:
             self._slots.popitem(last=False)
@@ -91,7 +108,7 @@ class Pieces:
         return [*places, new]
 
     def _is_free(self, start: int, end: int, slot: int) -> bool:
-        return start <= end and all(self._slots.get(seq, slot + 1) <= slot for seq in range(start, end))
+        return start <= end and all(slot not in self._slots.get(seq, (slot,)) for seq in range(start, end))
 
 
 def in_agent(place: Place) -> Place:

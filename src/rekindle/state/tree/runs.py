@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import ormsgpack
 
@@ -15,6 +15,8 @@ from .read import Reader
 MOST_SPLICES = 64
 """A run edited more often is written anew: reading it stays cheap."""
 _LEAST_MEAN = 16
+_KEPT = 128
+"""Bytes of new elements that are worth a record of the journal."""
 _SMALL = 512
 
 Closes = Callable[[bytes, int, int], bool]
@@ -24,6 +26,15 @@ class Sink(Protocol):
     """Where slots go: the record of this save, or a pack once that would grow too large."""
 
     def __call__(self, slot: bytes) -> Place: ...
+
+
+class Laid(NamedTuple):
+    """A run that a journal was given: its elements, and where they lie. `alone`: written against no other."""
+
+    digest: bytes
+    elements: list[bytes]
+    place: Place
+    alone: bool
 
 
 class Slots:
@@ -38,15 +49,20 @@ class Slots:
         compress: bool,
         pieces: Pieces | None = None,
         journal: bool = False,
+        bases: Callable[[int], Sequence[slots.Base]] | None = None,
     ) -> None:
         self.put = put
         self.share = share
         self.compress = compress
         self.pieces = pieces
         self.journal = journal
+        self.bases = bases
+        self.keep: Callable[[list[bytes]], Place] | None = None
+        """Of a state whose agent has a journal: what puts new elements there, so that they lie in one line with those
+        that the journal was given."""
         self.shared: list[tuple[bytes, Place]] = []
-        self.laid: list[tuple[bytes, list[bytes], Place]] = []
-        """Of a journal: the runs it was given, by digest, their elements and where they lie."""
+        self.laid: list[Laid] = []
+        """Of a journal: the runs it was given."""
         self.named = False
         """Whether something of the journal was named that lay there before."""
 
@@ -117,11 +133,14 @@ class RunWriter:
             stream = slots.Stream()  # dear to make: not for the few bytes of a map's last entries
             slot = slots.stream_slot(content, lengths, stream, first=True)
             run.stream = stream if slot is not None else False
+        against = None
+        if self._out.bases is not None and self._out.compress:
+            against = slot = slots.against_slot(content, lengths, self._out.bases(len(content)))
         run.places = [self._out.put(slot or slots.plain_slot(content, lengths, compress=self._out.compress))]
         if large:
             self._out.shared.append((digest, run.places[0]))
         if self._out.journal:
-            self._out.laid.append((digest, elements or [content], run.places[0]))
+            self._out.laid.append(Laid(digest, elements or [content], run.places[0], alone=against is None))
         return run
 
     def _keep(self, run: Run, content: bytes, lengths: list[int] | None) -> None:
@@ -157,7 +176,9 @@ class RunWriter:
         elements, closed = group
         content = b"".join(elements)
         found = self._out.split(elements)
-        if found is None or len(found) == 1:
+        if found is None and self._out.keep is not None and _KEPT <= len(content) < cut.BIG:
+            found = [(elements, None)]
+        if found is None or (len(found) == 1 and found[0][1] is not None):
             lengths = [len(e) for e in elements]
             return self.fresh(content, lengths, len(elements), closed=closed, elements=elements)
         run = Run(self._hasher.content(content), len(elements), len(content), self._laid([], found), closed)
@@ -167,6 +188,8 @@ class RunWriter:
     def _laid(self, places: list[Place], found: list[tuple[list[bytes], Place | None]]) -> list[Place]:
         """Places with those of more elements; what the journal does not have is written."""
         for elements, place in found:
+            if place is None and self._out.keep is not None:
+                place = self._out.keep(elements)
             if place is None:
                 lengths = [len(e) for e in elements]
                 slot = slots.plain_slot(b"".join(elements), lengths, compress=self._out.compress)
@@ -224,6 +247,8 @@ class RunWriter:
         slot, stream = None, old.stream
         old.stream = None  # another branch may go on from the same run: a stream is continued once
         found = self._out.split(added)
+        if found is None and self._out.keep is not None and len(data) >= _KEPT:
+            found = [(added, None)]
         if found is not None:
             return self._longer(old, raw, data, lengths, self._laid(old.places, found), len(added), closed, None)
         if self._out.compress and stream is not False:

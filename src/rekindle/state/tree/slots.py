@@ -25,7 +25,11 @@ else:
 RAW, FRAME, STREAM, CONTINUED = 0, 1, 2, 3
 _COMPRESSION = 3
 SPLICE = 4
+AGAINST = 8
+"""A frame whose dictionary is the content of another slot of the same journal: what says nearly the same."""
+AGAINST_MOST = 32 << 10
 _LEAST_WORTH = 128
+_LEAST_DICT = 8
 _SIZE_LIMIT = 1 << 31
 _STREAM_OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
@@ -82,6 +86,46 @@ def stream_slot(data: bytes, lengths: list[int] | None, stream: Stream, *, first
         return None
     header = ormsgpack.packb(lengths) if lengths is not None else b""
     return _slot(STREAM if first else CONTINUED, header, payload)
+
+
+Base = tuple[int, int, bytes]
+"""(seq, slot, content) of what a slot is written against."""
+
+
+def against_slot(data: bytes, lengths: list[int] | None, bases: Sequence[Base]) -> bytes | None:
+    """Only what differs from one of the bases; None where that is not much less."""
+    for seq, number, content in bases if len(data) <= AGAINST_MOST else ():
+        payload = zstd.compress(data, level=1, zstd_dict=zstd.ZstdDict(content, is_raw=True).as_prefix)
+        if len(payload) <= len(data) // 2:
+            return _slot(AGAINST | FRAME, ormsgpack.packb([lengths, seq, number]), payload)
+    return None
+
+
+def base_of(slot: bytes) -> tuple[int, int] | None:
+    """(seq, slot) of what a slot was written against; None where it stands by itself."""
+    if not slot or not slot[0] & AGAINST:
+        return None
+    try:
+        _, seq, number = ormsgpack.unpackb(slot[3 : 3 + (slot[1] | slot[2] << 8)])
+        if type(seq) is type(number) is int and seq > 0 and number >= 0:
+            return seq, number
+    except (ValueError, TypeError) as e:
+        raise CorruptDataError("bad-slot", f"a part of a state is not one: {e}") from e
+    raise CorruptDataError("bad-slot", "a part of a state is not one")
+
+
+def by_itself(slot: bytes, base: bytes) -> bytes:
+    """A slot that was written against `base`, a slot that stands by itself, as one that does."""
+    found = parse(base)
+    content = expand([(found.compression, found.payload)], AGAINST_MOST)
+    size = slot[1] | slot[2] << 8
+    prefix = zstd.ZstdDict(content, is_raw=True).as_prefix if len(content) >= _LEAST_DICT else None
+    try:
+        lengths: Any = ormsgpack.unpackb(slot[3 : 3 + size])[0]
+        data = zstd.ZstdDecompressor(zstd_dict=prefix).decompress(slot[3 + size :], max_length=AGAINST_MOST + 1)
+    except (zstd.ZstdError, EOFError, ValueError) as e:
+        raise CorruptDataError("bad-compression", f"a part of a state does not decompress: {e}") from e
+    return _slot(RAW, ormsgpack.packb(_numbers(lengths)) if lengths is not None else b"", data)
 
 
 def _frame(data: bytes, compress: bool) -> tuple[int, bytes]:

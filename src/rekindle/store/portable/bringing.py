@@ -13,7 +13,7 @@ from ...model import check_name, parse_id
 from ...refs import quote_agent
 from ...state.tree.slots import pack_body
 from ...storage.base import Key, Record, has_checkpoints
-from ...storage.record import EMPTIED, Head, open_head, seal
+from ...storage.record import EMPTIED, Head, open_head, seal, short_id
 from ..answers import id_of
 from ..engine import Engine
 from ..ranges import Ranges
@@ -169,7 +169,7 @@ class Bringing:
         if (first := self._notes.first.get(fields["id"])) is not None:
             more[JOURNAL_FROM] = first
         if parent is not None and parent.alias is not None:
-            more["parent_alias"] = parent.alias
+            more["parent_alias"] = short_id(parent.alias)
         node = written.node
         return Head(
             self._key, seq, parent.seq if parent else 0, fields["kind"], fields["time"], node.size,

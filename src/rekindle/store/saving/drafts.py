@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from ...state.tree import slots
 from ...state.tree.apart import ApartWriter
-from ...state.tree.nodes import Place
-from ...state.tree.runs import Slots
+from ...state.tree.nodes import Child, Kind, Node, Place, Run
+from ...state.tree.pieces import in_agent
+from ...state.tree.runs import Laid, Slots
 from ...state.tree.slots import pack_body
 from ...state.values import codec
 from ...storage.base import Key, Record, journal_of
-from ...storage.record import Head, seal
+from ...storage.record import Head, seal, short_id
 from ..engine import Engine
 from .filling import Filling
 from .tips import Tip
 
 OF = "of"
 """In the metadata of an entry: the id of the checkpoint it belongs to."""
-_UUID = 36
 
 
 def short(name: str) -> UUID | str:
-    """A name that is the text of a UUID as a UUID, which takes half the bytes; `str` gives it back."""
-    if len(name) == _UUID:
-        try:
-            if str(found := UUID(name)) == name:
-                return found
-        except ValueError:
-            pass
-    return name
+    """A name that is the text of a UUID as a UUID, which takes less room; `str` gives it back."""
+    stored = short_id(name)
+    return UUID(bytes=stored) if isinstance(stored, bytes) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,20 @@ class Draft:
     values: list[Any] = field(default_factory=list)
     time: int | None = None
     """Not now but then, in milliseconds."""
+    is_said_again: bool = False
+    """Another entry of the checkpoint will say the same, or nearly: what follows names that one."""
+
+
+KEPT = "kept"
+"""The kind of an entry that a checkpoint's own new elements were put into: nobody had written them down before."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    of: str
+    filling: Filling
+    runs: list[Run] = field(default_factory=list)
+    laid: list[Laid] = field(default_factory=list)
 
 
 class Drafts:
@@ -54,8 +65,9 @@ class Drafts:
         self._engine = engine
         self._key = Key(key.user, journal_of(key.agent))
         self._tip = tip
-        self._made: list[tuple[str, int, int, Slots]] = []
+        self._made: list[tuple[Draft, int, frozenset[int], list[Laid]]] = []
         self._fillings: list[Filling] = []
+        self._kept: _Kept | None = None
 
     def settle(self) -> None:
         """Know where the journal ends."""
@@ -63,29 +75,80 @@ class Drafts:
             newest = self._engine.newest(self._key)
             self._tip.journal = newest.seq if newest is not None else 0
 
+    def keep(self, elements: list[bytes], of: str) -> Place:
+        """Put elements of a state into a record of their own, as what was written on the checkpoint `of`; before any
+        other record. Answers their place, as the state names it."""
+        self.settle()
+        assert self._tip.journal is not None
+        if self._kept is None:
+            self._kept = _Kept(of, Filling(self._engine.storage.packs, self._tip.journal + 1))
+            self._fillings.append(self._kept.filling)
+        lengths, content, compress = [len(e) for e in elements], b"".join(elements), self._engine.storage.compresses
+        bases = self._tip.pieces.bases(of, len(content)) if compress else ()
+        against = slots.against_slot(content, lengths, bases)
+        place = self._kept.filling.put(against or slots.plain_slot(content, lengths, compress=compress))
+        digest = self._engine.hasher(self._key.user).content(content)
+        self._kept.runs.append(Run(digest, len(elements), len(content), [place], closed=True))
+        self._kept.laid.append(Laid(digest, elements, place, alone=against is None))
+        return in_agent(place)
+
+    def records(self, drafts: Sequence[Draft], guard: int) -> list[Record]:
+        """What was kept, and the entries that are given, in order."""
+        kept = [] if self._kept is None else [self._record_kept(self._kept, guard)]
+        return [*kept, *(self.record(draft, guard) for draft in drafts)]
+
+    def _record_kept(self, kept: _Kept, guard: int) -> Record:
+        hasher = self._engine.hasher(self._key.user)
+        nodes = [Node(Kind.LIST, [run], [run]) for run in kept.runs]
+        for node in nodes:
+            hasher.seal(node)
+        root = Node(Kind.LIST, [Child(b"", node) for node in nodes], None)
+        hasher.seal(root)
+        return self._sealed(Draft(KEPT, kept.of), root, kept.filling, guard, reaches=False, laid=kept.laid)
+
     def record(self, draft: Draft, guard: int) -> Record:
         """The next record; large values are in a pack, sealed."""
         self.settle()
-        assert self._tip.journal is not None
-        engine, seq = self._engine, self._tip.journal + len(self._made) + 1
-        filling = Filling(engine.storage.packs, seq)
+        engine = self._engine
+        filling = Filling(engine.storage.packs, self._next())
         self._fillings.append(filling)
-        out = Slots(filling.put, self._share, compress=engine.storage.compresses, pieces=self._tip.pieces, journal=True)
+        if draft.is_said_again:
+            filling.put(b"")  # in the first slot of an entry to come: these are to stand in one line
+        out = Slots(
+            filling.put,
+            self._share,
+            compress=engine.storage.compresses,
+            pieces=self._tip.pieces,
+            journal=True,
+            bases=lambda size: self._tip.pieces.bases(draft.of, size),
+        )
         self._reached = False
         writer = ApartWriter(engine.hasher(self._key.user), engine.reader(self._key), out)
         node = writer.values(draft.values)
+        shared = tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
+        reaches = out.named or self._reached
+        return self._sealed(draft, node, filling, guard, reaches=reaches, laid=out.laid, shared=shared)
+
+    def _sealed(
+        self, draft: Draft, node: Node, filling: Filling, guard: int, *, reaches: bool, laid: list[Laid],
+        shared: tuple[tuple[bytes, int], ...] = (),
+    ) -> Record:  # fmt: skip
         filling.seal()
-        body = pack_body(filling.slots)
+        engine, seq, body = self._engine, self._next(), pack_body(filling.slots)
         head = Head(
             self._key, seq, 0, draft.kind, engine.now() if draft.time is None else draft.time, node.size, "", b"",
             engine.hasher(self._key.user).root(node), node.stored(), None, "", "",
-            codec.pack({OF: short(draft.of), **draft.about}), None, {}, guard,
-            reaches=out.named or filling.packed or self._reached,
+            codec.pack({OF: short(draft.of), **draft.about}), None, {}, guard, reaches=reaches or filling.packed,
         )  # fmt: skip
         data, _ = seal(head, body, compress=engine.storage.compresses)
-        self._made.append((draft.of, seq, len(filling.slots), out))
-        shared = tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
+        used = frozenset(n for n, slot in enumerate(filling.slots) if slot)
+        self._made.append((draft, seq, used, laid))
         return Record(self._key, seq, data, body, None, shared)
+
+    def _next(self) -> int:
+        """The seq of the next record."""
+        assert self._tip.journal is not None
+        return self._tip.journal + len(self._made) + 1
 
     def _share(self, digest: bytes) -> Place | None:
         place = self._engine.shared_place(self._key, digest)
@@ -94,12 +157,15 @@ class Drafts:
 
     def created(self) -> None:
         """They are there: what they hold can be named from now on."""
-        for of, seq, slots, out in self._made:
+        pieces = self._tip.pieces
+        for draft, seq, used, laid in self._made:
             self._tip.journal = seq
-            self._tip.note_early(of, seq)
-            self._tip.pieces.appended(seq, slots)
-            for digest, elements, place in out.laid:
-                self._tip.pieces.add(digest, elements, place)
+            self._tip.note_early(draft.of, seq)
+            pieces.appended(seq, used)
+            for each in laid:
+                pieces.add(each.digest, each.elements, each.place)
+                if each.alone and type(each.place[0]) is int:
+                    pieces.keep_base(draft.of, (seq, each.place[2], b"".join(each.elements)))
 
     def take_back(self) -> None:
         for filling in self._fillings:

@@ -12,7 +12,7 @@ from ...state.tree.runs import Slots
 from ...state.tree.slots import pack_body
 from ...state.tree.write import Writer
 from ...storage.base import Append, Key, Outcome, Record
-from ...storage.record import Head, seal
+from ...storage.record import Head, seal, short_id
 from ..engine import Engine
 from ..view import AgentView, View
 from .drafts import Draft, Drafts
@@ -144,7 +144,7 @@ class Saving:
         data, link = seal(self._head, body)
         object.__setattr__(self._head, "link", link)
         record = Record(request.key, self._seq, data, body, request.alias, shared)
-        return Append((*(self._drafts.record(draft, view.seq) for draft in request.drafts), record), view.seq)
+        return Append((*self._drafts.records(request.drafts, view.seq), record), view.seq)
 
     def end(self, outcome: Outcome) -> Saved | None:
         """The answer; None where the save has to begin again."""
@@ -276,6 +276,9 @@ class Saving:
             return place
 
         out = Slots(filling.put, share, compress=engine.storage.compresses, pieces=self._tip.pieces)
+        if self._request.journaled:
+            of = self._mark_name() or self._own_name()
+            out.keep = lambda elements: self._keep(elements, of)
         trusted = self._request.trusted
         writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=trusted, memory=engine.tip_bytes)
         node = writer.root(self._request.state, self._prior())
@@ -293,6 +296,15 @@ class Saving:
         tree = self._tip.trees.get(seq)
         return tree if tree is not None else self._engine.root(self._engine.head(self._request.key, seq))
 
+    def _keep(self, elements: list[bytes], of: str) -> Place:
+        self._reaches = True
+        return self._drafts.keep(elements, of)
+
+    def _mark_name(self) -> str:
+        """What the parent's caller calls it."""
+        alias = self._mark.alias if self._mark is not None else None
+        return (alias or "").removesuffix("@" + self._engine.tag(self._request.key.agent))
+
     def _own_name(self) -> str:
         request = self._request
         return (request.alias or "").removesuffix("@" + self._engine.tag(request.key.agent))
@@ -304,7 +316,7 @@ class Saving:
             self._drafts.settle()
             more[JOURNAL_FROM] = self._tip.early.get(self._own_name(), (self._tip.journal or 0) + 1)
         if self._mark is not None and self._mark.alias is not None:
-            more["parent_alias"] = self._mark.alias
+            more["parent_alias"] = short_id(self._mark.alias)
         return Head(
             request.key, self._seq, self._base, request.kind, engine.now() if request.time is None else request.time,
             self._node.size, self._branch,
