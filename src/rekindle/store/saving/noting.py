@@ -31,7 +31,8 @@ class Noting:
     def must_read(self) -> bool:
         if not self._engine.log.knows(self._key.user) or not self._tip.known or self._tip.journal is None:
             return True
-        return self._tip.operation != self._engine.log.view(self._key.user).seq or not self._owners_known()
+        view = self._engine.log.view(self._key.user)
+        return self._tip.operation != view.seq or (bool(view.agent(self._key.agent).dropped) and not self._owners_known())
 
     def _owners_known(self) -> bool:
         aliases = {mark.alias for mark in self._tip.marks.values()}
@@ -78,9 +79,10 @@ class Noting:
             raise ConflictError(
                 "agent-deleted", f"agent {key.agent!r} was deleted", hint="save under another agent id, or undo"
             )
-        if held.dropped and not self._owners_known():
+        if held.dropped:
+            known = {mark.alias: seq for seq, mark in tip.marks.items()}
             for of in {draft.of for draft in self._drafts}:
-                if engine.own_seq(key, of) in held.dropped:
+                if (known.get(of) or engine.own_seq(key, of)) in held.dropped:
                     raise ConflictError(
                         "checkpoint-deleted", f"the checkpoint {of!r} of agent {key.agent!r} was deleted",
                         hint="begin anew, or undo",
