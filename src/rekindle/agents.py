@@ -16,6 +16,7 @@ from .errors import InvalidInputError, RekindleError
 from .model import ATTRIBUTES, Checkpoint, check_name
 from .state.tracked import TrackedDict, TrackedList
 from .state.values import codec, shapes
+from .state.values.models import dump_model
 from .state.values.parts import fields_of
 from .state.values.registry import Entry, build, entry_for, entry_named
 
@@ -113,11 +114,11 @@ def explain(agent: Any, captured: Captured, error: InvalidInputError) -> Invalid
 
 
 def _by_attributes(entry: Entry) -> bool:
-    return entry.dump in (shapes._attributes, shapes._dump_struct, shapes._dump_pydantic)
+    return entry.dump in (shapes._attributes, shapes._dump_struct, dump_model)
 
 
 def _is_model(entry: Entry) -> bool:
-    return entry.dump is shapes._dump_pydantic
+    return entry.dump is dump_model
 
 
 def _fields(data: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ What is none of these is compared by what its own copy protocol gives, else by i
 
 from __future__ import annotations
 
+import copyreg
 import math
 import types
 from collections import Counter
@@ -137,8 +138,9 @@ class Canon:
         return (type, value.__module__, name, bound)
 
     def _by_copy_protocol(self, kind: type, value: Any) -> Hashable:
+        registered = copyreg.dispatch_table.get(kind)  # a compiled pattern's, for one
         try:
-            parts = value.__reduce_ex__(4)
+            parts = value.__reduce_ex__(4) if registered is None else registered(value)
         except TypeError:  # it cannot be copied (a lock, a socket): only itself is the same
             return (kind, id(value))
         if isinstance(parts, str):

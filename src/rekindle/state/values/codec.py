@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from decimal import Decimal
@@ -43,6 +42,9 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
 _packb = ormsgpack.packb
+_unpackb = ormsgpack.unpackb
+Extend = Callable[[Any], Any]
+"""What MessagePack's encoder asks for a value it has no exact word for."""
 
 
 def pack(value: Any, *, tracks: bool = True) -> bytes:
@@ -59,21 +61,6 @@ def pack(value: Any, *, tracks: bool = True) -> bytes:
             return _packb(_spell_out(value, "", 0, tracks), _extend, _OPTIONS)
         except RecursionError as e:
             raise too_deep("") from e
-
-
-_level = threading.local()
-
-
-def _nested(value: Any, *, tracks: bool = True) -> bytes:
-    """The insides of an extension, in the fast way only: where that fails, `pack` writes all of it out, once."""
-    depth: int = getattr(_level, "depth", 0)
-    if depth >= MAX_DEPTH:
-        raise too_deep("")
-    _level.depth = depth + 1
-    try:
-        return _packb(value, _extend if tracks else _extend_inside, _OPTIONS)
-    finally:
-        _level.depth = depth
 
 
 def too_deep(where: str) -> InvalidInputError:
@@ -94,7 +81,17 @@ def unpack(data: bytes, *, opaque: bool = False) -> Any:
         try:
             if depth > MAX_DEPTH + 8:  # a leaf of what was packed may be an extension too
                 raise CorruptDataError("too-deep", f"extension values nested more than {MAX_DEPTH} deep")
-            return _revive(code, payload, lambda b: ormsgpack.unpackb(b, ext_hook=hook), opaque)
+            if code == OBJECT:
+                name, version, held = _unpackb(payload, ext_hook=hook)
+                if failed:
+                    return None
+                return Opaque(name, version, held) if opaque else build(name, version, held)
+            raw = _RAW_READERS.get(code)
+            if raw is not None:
+                return raw(payload)
+            read = _reader(code)
+            held = _unpackb(payload, ext_hook=hook)
+            return None if failed else read(held)
         except RekindleError as e:
             failed.append(e)
         except Exception as e:  # noqa: BLE001 - hostile data may raise anything, and answers with one error
@@ -103,7 +100,7 @@ def unpack(data: bytes, *, opaque: bool = False) -> Any:
             depth -= 1
 
     try:
-        value = ormsgpack.unpackb(data, ext_hook=hook)
+        value = _unpackb(data, ext_hook=hook)
     except (ValueError, RecursionError) as e:
         raise failed[0] if failed else CorruptDataError("bad-encoding", f"not a value: {e}") from e
     if failed:
@@ -111,8 +108,8 @@ def unpack(data: bytes, *, opaque: bool = False) -> Any:
     return value
 
 
-def _sorted_items(value: Any) -> bytes:
-    items = sorted(_nested(v) for v in value)
+def _sorted_items(value: Any, extend: Extend) -> bytes:
+    items = sorted([_packb(v, extend, _OPTIONS) for v in value])
     return _header(len(items)) + b"".join(items)
 
 
@@ -159,8 +156,6 @@ _INSIDES: dict[type, tuple[int, Callable[[Any], list[Any]]]] = {
     Opaque: (OBJECT, lambda v: [v.name, v.version, v.data]),
 }
 _WRITERS: dict[type, Callable[[Any], Ext]] = {
-    set: lambda v: Ext(SET, _sorted_items(v)),
-    frozenset: lambda v: Ext(FROZENSET, _sorted_items(v)),
     int: _pack_int,
     dt.datetime: _pack_datetime,
     dt.date: lambda v: Ext(DATE, _packb([v.year, v.month, v.day])),
@@ -175,9 +170,23 @@ _WRITERS: dict[type, Callable[[Any], Ext]] = {
     range: lambda v: Ext(RANGE, pack([v.start, v.stop, v.step])),
     Fraction: lambda v: Ext(FRACTION, str(v).encode()),
     type(...): lambda v: Ext(ELLIPSIS, b""),
-    TrackedList: lambda v: Ext(TRACKED, _nested(list(v), tracks=False)),
-    TrackedDict: lambda v: Ext(TRACKED, _nested(dict(v), tracks=False)),
 }
+
+
+def _of_parts(code: int, parts: Callable[[Any], list[Any]]) -> Callable[[Any, Extend, Extend], Ext]:
+    return lambda v, extend, _: Ext(code, _packb(parts(v), extend, _OPTIONS))
+
+
+_HOLDERS: dict[type, Callable[[Any, Extend, Extend], Ext]] = {
+    **{t: _of_parts(*known) for t, known in _INSIDES.items()},
+    set: lambda v, extend, _: Ext(SET, _sorted_items(v, extend)),
+    frozenset: lambda v, extend, _: Ext(FROZENSET, _sorted_items(v, extend)),
+    TrackedList: lambda v, _, extend_inside: Ext(TRACKED, _packb(list(v), extend_inside, _OPTIONS)),
+    TrackedDict: lambda v, _, extend_inside: Ext(TRACKED, _packb(dict(v), extend_inside, _OPTIONS)),
+}
+"""What holds other values: their insides are packed with what extends one level deeper, or inside of tracked ones."""
+_OWN = frozenset((*_WRITERS, *_HOLDERS))
+"""Whoever registers one of these types changes nothing."""
 
 
 def _insides(value: Any) -> tuple[int, list[Any]] | None:
@@ -189,24 +198,46 @@ def _insides(value: Any) -> tuple[int, list[Any]] | None:
     return None if entry is None else (OBJECT, [entry.name, entry.version, entry.dump(value)])
 
 
-def _extend(value: Any) -> Any:
-    """What to write for a value MessagePack has no exact word for."""
-    write = _WRITERS.get(type(value))
-    if write is not None:
-        return write(value)
-    inside = _insides(value)
-    if inside is not None:
-        return Ext(inside[0], _nested(inside[1]))
-    numpy = numpy_loaded()
-    if numpy is not None and type(value).__module__ == "numpy":
-        return _pack_numpy(numpy, value)
-    raise unsavable(value, "")
+def _level(deeper: Extend, deeper_inside: Extend) -> tuple[Extend, Extend]:
+    """What extends at one level, and what does so inside of tracked containers. A level knows the one below it:
+    so nothing has to be counted, in any thread, and the last one refuses."""
+
+    def extend(value: Any) -> Any:
+        """What to write for a value MessagePack has no exact word for."""
+        kind = type(value)
+        entry = entry_for(kind)
+        if entry is not None and kind not in _OWN:
+            return Ext(OBJECT, _packb([entry.name, entry.version, entry.dump(value)], deeper, _OPTIONS))
+        write = _WRITERS.get(kind)
+        if write is not None:
+            return write(value)
+        hold = _HOLDERS.get(kind)
+        if hold is not None:
+            return hold(value, deeper, deeper_inside)
+        numpy = numpy_loaded()
+        if numpy is not None and kind.__module__ == "numpy":
+            return _pack_numpy(numpy, value)
+        raise unsavable(value, "")
+
+    def extend_inside(value: Any) -> Any:
+        if type(value) is TrackedDict:
+            return dict(value)
+        return list(value) if type(value) is TrackedList else extend(value)
+
+    return extend, extend_inside
 
 
-def _extend_inside(value: Any) -> Any:
-    if type(value) is TrackedDict:
-        return dict(value)
-    return list(value) if type(value) is TrackedList else _extend(value)
+def _levels() -> tuple[Extend, Extend]:
+    def refuse(_: Any) -> Any:
+        raise too_deep("")
+
+    levels: tuple[Extend, Extend] = refuse, refuse
+    for _ in range(MAX_DEPTH):
+        levels = _level(*levels)
+    return levels
+
+
+_extend, _extend_inside = _levels()
 
 
 def _pack_numpy(numpy: Any, value: Any) -> Ext:
@@ -316,13 +347,6 @@ def _revive_scalar(stored: list[Any]) -> Any:
     return array_of(stored[0], (), "C", stored[1])[()]
 
 
-def _revive_object(stored: list[Any], opaque: bool) -> Any:
-    name, version, data = stored
-    if opaque:
-        return Opaque(name, version, data)
-    return build(name, version, data)
-
-
 _READERS: dict[int, Callable[[Any], Any]] = {
     TUPLE: tuple,
     SET: set,
@@ -353,18 +377,13 @@ _RAW_READERS: dict[int, Callable[[bytes], Any]] = {
 }
 
 
-def _revive(code: int, payload: bytes, inner: Callable[[bytes], Any], opaque: bool) -> Any:
-    raw = _RAW_READERS.get(code)
-    if raw is not None:
-        return raw(payload)
-    if code == OBJECT:
-        return _revive_object(inner(payload), opaque)
+def _reader(code: int) -> Callable[[Any], Any]:
     read = _READERS.get(code)
     if read is None:
         raise CorruptDataError(
             "unknown-value", f"extension type {code} is not known to this version", hint="a newer rekindle wrote it"
         )
-    return read(inner(payload))
+    return read
 
 
 __all__ = ["Opaque", "array_header", "header_size", "map_header", "pack", "unpack", "unregistered"]

@@ -29,6 +29,9 @@ class Entry:
     upgrade: Upgrade | None
     upgrades_from: frozenset[int] | None = None
     """The versions there is an upgrade for; None: `upgrade` takes any."""
+    model: bool = False
+    """Whether `dump` goes by nothing but what every model of pydantic holds: its fields, which of them were set, extra
+    and private attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Opaque:
 
 _by_type: dict[type, Entry] = {}
 _by_name: dict[str, Entry] = {}
-
+entry_for: Callable[[type], Entry | None] = _by_type.get
+"""How values of exactly this type become data; None where nobody registered it."""
 
 Upgrades = Upgrade | Mapping[int, Callable[[Any], Any]]
 
@@ -100,27 +104,36 @@ def register(
             f"the name {known!r} is registered for {held.type.__module__}.{held.type.__qualname__}",
             hint=f"give {type_.__qualname__} another one: register({type_.__name__}, name=...)",
         )
+    model = False
     if dump is None or load is None:
+        from .models import dump_model
         from .shapes import shape_of  # here: shapes knows pydantic and friends, and most programs never get there
 
         own = shape_of(type_)
         dump, load = dump or own[0], load or own[1]
+        model = dump is dump_model
     step = (lambda data, old, table=dict(upgrade): table[old](data)) if isinstance(upgrade, Mapping) else upgrade
     known_steps = frozenset(upgrade) if isinstance(upgrade, Mapping) else None
-    entry = Entry(type_, known, version, dump, load, step, known_steps)
+    entry = Entry(type_, known, version, dump, load, step, known_steps, model)
     for t in [t for t, e in _by_type.items() if e.name == known]:
         del _by_type[t]
     _by_type[type_] = _by_name[known] = entry
     return type_
 
 
+def provide(
+    type_: type, *, name: str, dump: Callable[[Any], Any], load: Callable[[Any], Any], model: bool = False
+) -> None:
+    """Register a library's type for those who have not: a program that registered it keeps its own name for it, and can
+    read what is stored under this one too. Harmless a second time."""
+    entry = _by_name.setdefault(name, Entry(type_, name, 1, dump, load, None, None, model))
+    if entry.type is type_:
+        _by_type.setdefault(type_, entry)
+
+
 def _same_class(a: type, b: type) -> bool:
     """A class defined again (a notebook cell, a reload) takes the place of its former self."""
     return (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__)
-
-
-def entry_for(type_: type) -> Entry | None:
-    return _by_type.get(type_)
 
 
 def entry_named(name: str) -> Entry | None:
@@ -132,29 +145,33 @@ def build(name: str, version: int, data: Any) -> Any:
     entry = _by_name.get(name)
     if entry is None:
         raise unregistered(name)
-    if version > entry.version:
+    if version != entry.version and version > entry.version:
         raise InvalidInputError(
             "type-too-new",
             f"the record holds {name!r} of version {version}; this program registers version {entry.version}",
             hint="run the program that wrote it, or a newer one",
         )
     try:
-        while version < entry.version:
-            if entry.upgrade is None or (entry.upgrades_from is not None and version not in entry.upgrades_from):
-                raise InvalidInputError(
-                    "no-upgrade",
-                    f"the record holds {name!r} of version {version}, and version {entry.version} has no upgrade",
-                    hint=f"register({name}, version={entry.version}, upgrade={{{version}: function}})",
-                )
-            data = entry.upgrade(data, version)
-            version += 1
-        return entry.load(data)
+        return entry.load(data if version == entry.version else _upgraded(entry, version, data))
     except RekindleError:
         raise
     except Exception as e:
         raise InvalidInputError(
             "type-load-failed", f"the registered type {name!r} could not be rebuilt: {type(e).__name__}: {e}"
         ) from e
+
+
+def _upgraded(entry: Entry, version: int, data: Any) -> Any:
+    while version < entry.version:
+        if entry.upgrade is None or (entry.upgrades_from is not None and version not in entry.upgrades_from):
+            raise InvalidInputError(
+                "no-upgrade",
+                f"the record holds {entry.name!r} of version {version}, and version {entry.version} has no upgrade",
+                hint=f"register({entry.name}, version={entry.version}, upgrade={{{version}: function}})",
+            )
+        data = entry.upgrade(data, version)
+        version += 1
+    return data
 
 
 def unregistered(name: str) -> InvalidInputError:

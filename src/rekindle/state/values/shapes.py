@@ -19,13 +19,13 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from ...errors import InvalidInputError
+from .models import dump_model, load_model
 
 Dump = Callable[[Any], Any]
 Load = Callable[[Any], Any]
 
 _WORD = tuple.__itemsize__
 """Bytes of a pointer."""
-_UNSET = object()
 
 
 def shape_of(cls: type) -> tuple[Dump, Load]:
@@ -37,7 +37,7 @@ def shape_of(cls: type) -> tuple[Dump, Load]:
     if issubclass(cls, enum.Enum):
         return (lambda v: v._name_), (lambda name: cls[name])  # of a str enum, cls.__getitem__ would be that of str
     if hasattr(cls, "__pydantic_fields_set__"):
-        return _dump_pydantic, _load_pydantic(cls)
+        return dump_model, load_model(cls)
     if hasattr(cls, "__struct_fields__"):
         return _dump_struct, _load_struct(cls)
     for base in BASES:
@@ -152,38 +152,6 @@ def _new(cls: Any) -> Any:
     except TypeError:
         made_in_c = next(base for base in cls.__mro__ if isinstance(vars(base).get("__new__"), BuiltinFunctionType))
         return made_in_c.__new__(cls)
-
-
-def _dump_pydantic(value: Any) -> list[Any]:
-    return [
-        dict(value.__dict__),
-        sorted(value.__pydantic_fields_set__),
-        value.__pydantic_extra__,
-        value.__pydantic_private__,
-    ]
-
-
-def _load_pydantic(cls: Any) -> Load:
-    def load(data: list[Any]) -> Any:
-        value, fields = cls.__new__(cls), data[0]
-        for name in cls.__pydantic_fields__.keys() - fields.keys():
-            fields[name] = _pydantic_default(cls.__pydantic_fields__[name], name, fields)
-        object.__setattr__(value, "__dict__", fields)
-        object.__setattr__(value, "__pydantic_fields_set__", set(data[1]))
-        for name, held in (("__pydantic_extra__", data[2]), ("__pydantic_private__", data[3])):
-            if getattr(value, name, _UNSET) is not held:  # a root model has them once, for all of its values
-                object.__setattr__(value, name, held)
-        return value
-
-    return load
-
-
-def _pydantic_default(field: Any, name: str, fields: dict[str, Any]) -> Any:
-    if field.is_required():
-        raise TypeError(f"what was stored has no {name!r}, and the field has no default: raise the version")
-    if getattr(field, "default_factory_takes_validated_data", False):
-        return field.default_factory(fields)
-    return field.get_default(call_default_factory=True)
 
 
 def _dump_struct(value: Any) -> dict[str, Any]:

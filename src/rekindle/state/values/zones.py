@@ -33,4 +33,4 @@ def zone_of(stored: Any) -> dt.tzinfo | None:
         return ZoneInfo(stored)
     micros, name = stored
     offset = dt.timedelta(microseconds=micros)
-    return dt.UTC if not micros and name is None else dt.timezone(offset, *([name] if name else []))
+    return dt.UTC if not micros and name is None else dt.timezone(offset, *([] if name is None else [name]))
