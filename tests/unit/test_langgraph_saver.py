@@ -361,7 +361,7 @@ def test_a_thread_is_an_agent_of_the_store(saver: RekindleSaver, store: rekindle
     assert store.agents() == ["chat"]
     assert [c.label for c in store.history("chat", limit=3)] == ["loop 7", "loop 6", "input 5"]
     changes = store.diff("chat@-2", "chat")
-    assert [str(change.path) for change in changes if change.op == "add"] == ["messages[5]"]
+    assert [change.path for change in changes if change.op == "add"] == [("messages", 5)]
     assert [c.label for c in store.blame("chat", "messages[1].content")] == ["loop 1"]
     assert store.verify(restore=True, imports=["rekindle.adapters.langgraph"])
 

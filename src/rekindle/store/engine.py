@@ -21,7 +21,7 @@ from ..state.tree.read import Fetch, Reader
 from ..state.tree.slots import base_of, by_itself, expand, parse, slot_in, slots_of
 from ..storage.base import Key, Storage, has_checkpoints, is_journal, journal_of
 from ..storage.record import Head, open_head
-from .lost import lost, part_lost
+from .lost import described, lost, part_lost
 from .oplog import OperationLog
 from .ranges import Ranges
 from .saving.commit import Committer
@@ -184,7 +184,7 @@ class Engine:
         hasher = self.hasher(head.key.user)
         node = node_from(head.root, hasher)
         if hasher.root(node) != head.digest:
-            raise CorruptDataError("hash-mismatch", f"the state of record {head.seq} of {head.key.agent!r} is damaged")
+            raise CorruptDataError("hash-mismatch", f"the state of {described(head.key, head.seq)} is damaged")
         return node
 
     def reader(self, key: Key, *, opaque: bool = False) -> Reader:
@@ -211,7 +211,7 @@ class Engine:
             if "record" in e.message:
                 raise
             raise CorruptDataError(
-                e.code, f"checkpoint {head.seq} of agent {head.key.agent!r}: {e.message}",
+                e.code, f"{described(head.key, head.seq, 'checkpoint')}: {e.message}",
                 hint="run `rekindle verify`: it lists what is damaged and what is whole",
             ) from e  # fmt: skip
 
@@ -243,7 +243,7 @@ class Engine:
                     else:
                         out.append([self.storage.packs.read(first, n, slot)])
                 except KeyError as e:
-                    raise part_lost(first if type(first) is str else key.agent, int(e.args[0])) from e
+                    raise part_lost(Key(key.user, first) if type(first) is str else key, int(e.args[0])) from e
             return out
 
         if not is_journal(key.agent):

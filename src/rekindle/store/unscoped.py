@@ -205,7 +205,7 @@ class Unscoped:
         whole = Report(restored=0 if restore else None)
         for user in self.users():
             one = self.for_user(user).verify(restore=restore, imports=imports, progress=progress)
-            for name in ("agents", "checkpoints", "operations", "parts", "bytes"):
+            for name in ("agents", "checkpoints", "entries", "operations", "parts", "bytes"):
                 setattr(whole, name, getattr(whole, name) + getattr(one, name))
             if one.restored is not None:
                 whole.restored = (whole.restored or 0) + one.restored

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..storage.base import Key, has_checkpoints
+from ..storage.base import Key, has_checkpoints, journal_of
 from .engine import Engine
 from .store import Store
 
@@ -21,7 +21,7 @@ class Usage:
     checkpoints: int
     states: int
     written: int
-    """Bytes of its records as they are stored, dropped ones too."""
+    """Bytes of its records as they are stored, dropped ones and its journal too."""
     dropped: int
     """Checkpoints that were dropped and not collected yet."""
 
@@ -47,7 +47,9 @@ def _of(engine: Engine, key: Key) -> Usage:
             states += head.size
         elif head.seq not in view.gone:
             dropped += 1
-    return Usage(key.agent, checkpoints, states, sum(_written(engine, key, seqs)), dropped)
+    journal = Key(key.user, journal_of(key.agent))
+    written = sum(_written(engine, key, seqs)) + sum(_written(engine, journal, [h.seq for h in engine.heads(journal)]))
+    return Usage(key.agent, checkpoints, states, written, dropped)
 
 
 def _written(engine: Engine, key: Key, seqs: list[int]) -> Iterator[int]:

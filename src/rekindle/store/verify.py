@@ -15,7 +15,7 @@ from ..agents import revive
 from ..errors import CorruptDataError, InvalidInputError, RekindleError
 from ..refs import quote_agent
 from ..state.tree.nodes import Child, Index, Item, Kind, Node, Run
-from ..storage.base import OPERATIONS, Key
+from ..storage.base import OPERATIONS, Key, agent_of, has_checkpoints, is_journal
 from ..storage.record import OPERATION, Head, check_body, open_head
 from .answers import SHAPE, checkpoint
 from .engine import Engine
@@ -47,6 +47,7 @@ class Report:
 
     agents: int = 0
     checkpoints: int = 0
+    entries: int = 0
     operations: int = 0
     parts: int = 0
     bytes: int = 0
@@ -57,7 +58,7 @@ class Report:
         return not self.problems
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("agents", "checkpoints", "operations", "parts", "bytes", "restored")
+        names = ("agents", "checkpoints", "entries", "operations", "parts", "bytes", "restored")
         return {
             "ok": bool(self),
             **{name: getattr(self, name) for name in names},
@@ -74,7 +75,7 @@ def verify(
     view_ok = _guarded(report, "the operation log", lambda: _check_operations(engine, user, report))
     keys: list[Key] = []
     _guarded(report, "the list of agents", lambda: keys.extend(engine.storage.keys(user)))
-    agents = [key for key in keys if key.agent != OPERATIONS]
+    agents = [key for key in keys if key.agent != OPERATIONS]  # journals too
     total = sum(newest[0].seq for key in agents if (newest := _newest(engine, key)))
     done = 0
     for key in agents:
@@ -83,7 +84,7 @@ def verify(
             done += n
             if progress is not None:
                 progress(min(done, total), total)
-        report.agents += 1
+        report.agents += has_checkpoints(key.agent)
     if restore:
         _rebuild_all(engine, user, agents, report, imports, progress)
     return report
@@ -163,7 +164,8 @@ class _AgentCheck:
             yield len(found)
             before = found[-1].seq
         self._gap(0, expected)
-        self._check_pointers(newest)
+        if has_checkpoints(self._key.agent):
+            self._check_pointers(newest)
 
     def _open(self, seq: int, data: bytes) -> Head | None:
         try:
@@ -234,7 +236,10 @@ class _AgentCheck:
     def _check_head(self, head: Head) -> None:
         if head.seq in self._view.gone:
             return
-        self._report.checkpoints += 1
+        if is_journal(self._key.agent):
+            self._report.entries += 1
+        else:
+            self._report.checkpoints += 1
         try:
             if head.alias is not None:
                 found = self._engine.storage.find_alias(self._key.user, head.alias)
@@ -284,8 +289,13 @@ class _AgentCheck:
     def _say(self, seq: int, code: str, message: str) -> None:
         if seq in self._taken_since():
             return
-        where = quote_agent(self._key.agent) + (f"@{seq}" if seq else "")
+        where = _place(self._key.agent, seq)
         self._report.problems.append(Problem(where, code, message))
+
+
+def _place(agent: str, seq: int) -> str:
+    at = f"@{seq}" if seq else ""
+    return f"the journal of {quote_agent(agent_of(agent))}{at}" if is_journal(agent) else quote_agent(agent) + at
 
 
 # -- rebuilding every state -------------------------------------------------------------------------------------------
@@ -304,7 +314,7 @@ def _rebuild_all(
         if failure is None:
             report.restored += 1
         else:
-            report.problems.append(Problem(f"{quote_agent(agent)}@{seq}", "not-restored", failure))
+            report.problems.append(Problem(_place(agent, seq), "not-restored", failure))
         if progress is not None:
             progress(n, len(wanted))
 
@@ -317,7 +327,7 @@ def _alive(engine: Engine, key: Key, report: Report) -> list[Head]:
             if head.seq not in dropped:
                 found.append(head)
     except RekindleError as e:
-        report.problems.append(Problem(quote_agent(key.agent), e.code, e.message))
+        report.problems.append(Problem(_place(key.agent, 0), e.code, e.message))
     return found
 
 

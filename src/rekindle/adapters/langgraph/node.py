@@ -71,5 +71,3 @@ def _is_due(last: Any, now: float, interval: float) -> bool:
     except (TypeError, ValueError):
         return True
     return passed >= interval or passed < 0
-
-

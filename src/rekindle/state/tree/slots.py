@@ -30,6 +30,7 @@ AGAINST = 8
 AGAINST_MOST = 32 << 10
 _LEAST_WORTH = 128
 _LEAST_DICT = 8
+_FIXED = 3
 _SIZE_LIMIT = 1 << 31
 _STREAM_OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
@@ -103,7 +104,7 @@ def against_slot(data: bytes, lengths: list[int] | None, bases: Sequence[Base]) 
 
 def base_of(slot: bytes) -> tuple[int, int] | None:
     """(seq, slot) of what a slot was written against; None where it stands by itself."""
-    if not slot or not slot[0] & AGAINST:
+    if len(slot) < _FIXED or not slot[0] & AGAINST:
         return None
     try:
         _, seq, number = ormsgpack.unpackb(slot[3 : 3 + (slot[1] | slot[2] << 8)])
