@@ -497,7 +497,7 @@ def test_an_import_of_what_is_none(cli: Cli) -> None:
     assert cli.refused("import", "notes.txt", code=2)["code"]
     assert cli.refused("import", "missing.rekindle", code=4)["code"] == "no-file"
     assert cli.refused("import", str(cli.folder), code=2)["code"]
-    assert cli.refused("import", "x", "--from", "langgraph", code=8)["code"] == "no-such-import"
+    assert cli.refused("import", "x", "--from", "elsewhere", code=8)["code"] == "no-such-import"
 
 
 # -- space, and undoing -----------------------------------------------------------------------------------------------

@@ -61,22 +61,43 @@ def cmd_export(session: Session, ref: str, file: str, branch_only: bool, force: 
 
 @verb(
     "import",
-    examples=("rekindle import planner.rekindle", "rekindle import planner.rekindle --agent planner-copy"),
+    examples=(
+        "rekindle import planner.rekindle",
+        "rekindle import planner.rekindle --agent planner-copy",
+        "rekindle import chat.sqlite --from langgraph --import myapp.state",
+    ),
 )
 @click.argument("source", type=click.Path(allow_dash=True))
-@click.option("--from", "origin", metavar="KIND", default="rekindle", show_default=True, help="What SOURCE is.")
-@click.option("--agent", metavar="NAME", help="Bring it in as this agent.")
-def cmd_import(session: Session, source: str, origin: str, agent: str | None) -> None:
+@click.option(
+    "--from", "origin", metavar="KIND", default="rekindle", show_default=True,
+    help="What SOURCE is: rekindle, or langgraph (the database of its SqliteSaver).",
+)  # fmt: skip
+@click.option("--agent", metavar="NAME", help="Bring it in as this agent (from langgraph: the only thread).")
+@click.option(
+    "--import", "imports", metavar="MODULE", multiple=True,
+    help="From langgraph: a module of yours that registers your types; may be given again.",
+)  # fmt: skip
+def cmd_import(session: Session, source: str, origin: str, agent: str | None, imports: tuple[str, ...]) -> None:
     """Bring in what `rekindle export` wrote, verified first. What is there already is not written twice.
 
     Undoable. `-` reads stdin.
+
+    From langgraph every thread comes over with its whole history, and each checkpoint is compared with what
+    langgraph reads. The database is not changed. Run it again to go on, or for what is new.
     """
+    if origin == "langgraph":
+        from .langgraph import bring_over
+
+        bring_over(session, source, agent=agent, imports=imports)
+        return
     if origin != "rekindle":
         raise UnsupportedError(
             "no-such-import",
             f"this version cannot import from {origin!r}",
-            hint="it imports rekindle's own exports",
+            hint="it imports rekindle's own exports, and from langgraph",
         )
+    if imports:
+        raise InvalidInputError("usage", "--import goes with --from langgraph", hint="an export needs no types")
     with _source(source) as file, progress("importing") as report:
         store = session.open(create=True)
         found = store.import_(_counted(file, report), agent_id=agent)

@@ -50,7 +50,7 @@ TABLE: dict[str, tuple[Entry, ...]] = {
     ),
     "Move": (
         Entry("export", "moving", "write an agent as one file"),
-        Entry("import", "moving", "bring in what export wrote"),
+        Entry("import", "moving", "bring in what export wrote, or a langgraph database"),
     ),
 }
 ENTRIES = {entry.name: entry for entries in TABLE.values() for entry in entries}

@@ -172,10 +172,11 @@ def _made(name: Name, make: Callable[[], Any]) -> Any:
 
 
 def _not_allowed(name: Name) -> InvalidInputError:
+    hint = "name the module that registers it with rekindle: --import your.module"
+    if name[0] == "__main__":
+        hint = "its class is of a script: register it there, and call rekindle.adapters.langgraph.moving.move there"
     return InvalidInputError(
-        "type-unregistered",
-        f"it holds a value of {'.'.join(name)}, which is not registered",
-        hint="name the module that registers it with rekindle: --import your.module",
+        "type-unregistered", f"it holds a value of {'.'.join(name)}, which is not registered", hint=hint
     )
 
 

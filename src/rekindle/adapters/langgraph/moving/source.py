@@ -53,6 +53,12 @@ def opened(path: Path) -> Iterator[Source]:
         yield Source(db, path)
 
 
+def check(path: Path) -> None:
+    """Raises what `opened` would for a path that is no such database."""
+    with opened(path):
+        return
+
+
 class Source:
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
         self._db = db
