@@ -2,6 +2,7 @@
 
 import json
 import operator
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +25,8 @@ import rekindle
 from rekindle.adapters.langgraph import RekindleSaver
 from rekindle.cli.app import root
 
+STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
+
 
 class Chat(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
@@ -39,7 +42,7 @@ def graph(saver: Any) -> Any:
 
 def talk(path: Path, turns: int, *threads: str) -> None:
     with closing(sqlite3.connect(path, check_same_thread=False)) as db:
-        chat = graph(SqliteSaver(db, serde=JsonPlusSerializer(allowed_msgpack_modules=None)))
+        chat = graph(SqliteSaver(db, serde=STRICT))
         for thread in threads:
             for turn in range(turns):
                 chat.invoke({"messages": [HumanMessage(f"turn {turn} " + "lorem ipsum " * 50)]}, at(thread))
@@ -83,7 +86,7 @@ def test_a_program_goes_on_in_this_store(folder: Path) -> None:
         ended = graph(RekindleSaver(store)).invoke({"messages": [HumanMessage("and now?")]}, at("ada"))
         assert len(ended["messages"]) == 62
         assert ended["messages"][-1].content == "answer 61"
-        assert store.verify(restore=True)
+        assert store.verify(restore=True, imports=["rekindle.adapters.langgraph"])
     assert "nothing new" not in cli("import", "chat.sqlite", "--from", "langgraph", "--store", "other.db").stdout
 
 
@@ -99,6 +102,44 @@ def test_again_brings_what_is_new(folder: Path) -> None:
     said = cli("import", "chat.sqlite", "--from", "langgraph").stdout
     assert "imported 6 checkpoints of 2 threads" in said
     assert "6 checkpoints of it were here already" in said
+
+
+DYING = """
+import os, signal
+from pathlib import Path
+import rekindle
+from rekindle.adapters.langgraph import RekindleSaver
+from rekindle.adapters.langgraph.moving import move
+
+class Dying(RekindleSaver):
+    left = 20
+
+    def put_writes(self, *args):
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().put_writes(*args)
+
+move(Path("chat.sqlite"), Dying(rekindle.open_store()))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX system")
+def test_an_import_that_was_killed_is_gone_on_with(folder: Path) -> None:
+    talk(folder / "chat.sqlite", 10, "ada", "bob")
+    assert python("-c", DYING).returncode == -signal.SIGKILL
+    done = json.loads(cli("import", "chat.sqlite", "--from", "langgraph", "--json").stdout)
+    assert 10 < done["known"] < 30
+    assert done["known"] + done["checkpoints"] == 60
+    with rekindle.open_store() as store, closing(sqlite3.connect("chat.sqlite", check_same_thread=False)) as db:
+        theirs, ours = SqliteSaver(db, serde=STRICT), RekindleSaver(store)
+        for one in theirs.list(None):
+            found = ours.get_tuple(one.config)
+            assert found is not None
+            assert found.checkpoint == one.checkpoint
+            assert found.pending_writes == one.pending_writes
+            assert found.parent_config == one.parent_config
+            assert found.metadata == one.metadata
 
 
 def test_what_is_gone_there_is_said(folder: Path) -> None:
