@@ -313,6 +313,21 @@ def test_special_writes_land_where_they_were_and_the_others_keep_their_index(tmp
     assert indexes["task-b", "__resume__"] == WRITES_IDX_MAP["__resume__"]
 
 
+def test_a_write_that_came_later_keeps_its_index_too(tmp_path: Path) -> None:
+    path, saver, at = tmp_path / "writes.sqlite", InMemorySaver(serde=SAFE), config("t", "1")
+    with saver_of(path) as theirs:
+        put(theirs, "t", "1", "a")
+        theirs.put_writes(at, [("__resume__", ["r"])], "task")
+        move(path, saver)
+        saver.put_writes(at, [("__resume__", ["another, here"])], "task")
+        theirs.put_writes(at, [("__resume__", ["r"]), ("a", 1)], "task")
+    assert move(path, saver).writes == 1
+    found = saver.get_tuple(at)
+    assert found is not None
+    assert found.pending_writes == [("task", "__resume__", ["another, here"]), ("task", "a", 1)]
+    assert set(saver.writes["t", "", "1"]) == {("task", WRITES_IDX_MAP["__resume__"]), ("task", 1)}
+
+
 def test_calls_give_every_write_the_index_it_had() -> None:
     pick = random.Random(7)
     for _ in range(300):
@@ -476,7 +491,7 @@ def test_json_rows_of_former_versions_come_over(tmp_path: Path) -> None:
         change(path, "UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = '2'", json.dumps(held).encode())
         assert refused(path).code == "type-unregistered"
     for kind in ("secret", "not_implemented"):
-        held["channel_values"] = {"x": {**message, "type": kind}}
+        held["channel_values"] = {"x": {**message, "type": kind, "id": ["OPENAI_API_KEY"]}}
         change(path, "UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = '2'", json.dumps(held).encode())
         assert refused(path).code == "type-load-failed"
 
@@ -571,6 +586,19 @@ def test_the_database_is_not_changed_and_may_be_in_use(database: Path) -> None:
         assert (database.read_bytes(), database.with_name("chat.sqlite-wal").read_bytes()) == (whole, log)
         put(theirs, "live", "2", "more", "1")
     assert move(database, saver).checkpoints == 1
+
+
+def test_a_thread_comes_over_as_it_was_at_one_moment(database: Path) -> None:
+    with saver_of(database) as theirs:
+        expected = {place: told(one) for place, one in everything(theirs).items() if place[0] == "t0"}
+
+    def meanwhile(done: int, _: int) -> None:
+        if done == 1:
+            change(database, "DELETE FROM checkpoints WHERE thread_id = 't0'")
+
+    saver = InMemorySaver(serde=SAFE)
+    move(database, saver, progress=meanwhile)
+    assert {place: told(one) for place, one in everything(saver).items() if place[0] == "t0"} == expected
 
 
 @POSIX
