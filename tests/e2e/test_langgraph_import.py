@@ -1,25 +1,43 @@
 """`rekindle import --from langgraph` on databases that LangGraph's own saver wrote."""
 
+import datetime as dt
+import ipaddress
 import json
 import operator
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import uuid
+from collections import deque
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
+from zoneinfo import ZoneInfo
 
 import pytest
 
 pytest.importorskip("langgraph.checkpoint.sqlite")
 
 from click.testing import CliRunner, Result
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.types import Command, Interrupt, Send
 
 import rekindle
 from rekindle.adapters.langgraph import RekindleSaver
@@ -102,6 +120,51 @@ def test_again_brings_what_is_new(folder: Path) -> None:
     said = cli("import", "chat.sqlite", "--from", "langgraph").stdout
     assert "imported 6 checkpoints of 2 threads" in said
     assert "6 checkpoints of it were here already" in said
+
+
+def values() -> dict[str, Any]:
+    zone = ZoneInfo("Europe/Lisbon")
+    return {
+        "messages": [
+            SystemMessage("s"),
+            AIMessageChunk("c"),
+            ToolMessage("t", tool_call_id="1"),
+            RemoveMessage(id="7"),
+        ],
+        "calls": [AIMessage("", tool_calls=[{"name": "f", "args": {"x": 1}, "id": "1"}])],
+        "documents": [Document("text", metadata={"page": 1})],
+        "graph": [Send("node", {"x": 1}), Interrupt(value="why", id="i"), Command(update={"x": 1}, goto="node")],
+        "times": [dt.datetime(2026, 1, 2, tzinfo=zone), dt.date(2026, 1, 2), dt.time(3, 4), dt.timedelta(1, 2), dt.UTC],
+        "addresses": [ipaddress.ip_address("::1"), ipaddress.ip_network("10.0.0.0/8")],
+        "others": [
+            uuid.UUID(int=7),
+            Decimal("1.50"),
+            Path("/srv"),
+            re.compile("a+", re.I),
+            deque([1]),
+            {1},
+            frozenset({2}),
+        ],
+        "plain": [None, True, 1, 1.0, float("nan"), -0.0, "\0 text", b"bytes", [[]], {"1": 1}, {1: 2}, 2**63],
+    }
+
+
+def test_everything_their_serializer_calls_safe_comes_over(folder: Path) -> None:
+    with closing(sqlite3.connect("chat.sqlite")) as db:
+        saver = SqliteSaver(db, serde=STRICT)
+        for n, (name, value) in enumerate(values().items()):
+            made: Any = {**empty_checkpoint(), "channel_values": {name: value}, "channel_versions": {name: n + 1}}
+            config: Any = {"configurable": {"thread_id": name, "checkpoint_ns": ""}}
+            there = saver.put(config, made, {"step": n}, {name: n + 1})
+            saver.put_writes(there, [(name, value)], "task")
+    done = json.loads(cli("import", "chat.sqlite", "--from", "langgraph", "--json").stdout)
+    assert (done["checkpoints"], done["writes"]) == (len(values()), len(values()))
+    with rekindle.open_store() as store:
+        for name, value in values().items():
+            found = RekindleSaver(store).get_tuple(at(name))
+            assert found is not None
+            expected = STRICT.loads_typed(STRICT.dumps_typed(value))
+            assert repr(found.checkpoint["channel_values"][name]) == repr(expected)
 
 
 DYING = """
