@@ -135,7 +135,7 @@ def _is_exactly(item: Any, default: Any) -> bool:
 
 def _fits(cls: Any, extra: Any) -> bool:
     """Whether extra fields are held as a new value of the class holds them."""
-    return (extra is not None) == (cls.model_config.get("extra") == "allow")
+    return bool((extra is not None) == (cls.model_config.get("extra") == "allow"))
 
 
 def _written_out(cls: Any, left_out: dict[str, Any], odd: Dump) -> Dump:

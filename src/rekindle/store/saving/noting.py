@@ -32,9 +32,9 @@ class Noting:
         if not self._engine.log.knows(self._key.user) or not self._tip.known or self._tip.journal is None:
             return True
         view = self._engine.log.view(self._key.user)
-        return self._tip.operation != view.seq or (
-            bool(view.agent(self._key.agent).dropped) and not self._owners_known()
-        )
+        if self._tip.operation != view.seq:
+            return True
+        return bool(view.agent(self._key.agent).dropped) and not self._owners_known()
 
     def _owners_known(self) -> bool:
         aliases = {mark.alias for mark in self._tip.marks.values()}
