@@ -15,7 +15,7 @@ from bench import report
 from bench.measure import FULL, QUICK, Dose
 from bench.report import Figure, PeerCost
 
-SUBJECTS = ("disk", "latency", "concurrency", "reading", "collecting", "memory", "startup")
+SUBJECTS = ("disk", "latency", "concurrency", "reading", "collecting", "memory", "startup", "langgraph")
 _HERE = Path(__file__).parent
 
 

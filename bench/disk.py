@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import payloads, report
 from bench.measure import Dose, folder, p50, timed
 from bench.payloads import Workload
-from bench.peers import LANGGRAPH, OURS, PEERS, SQLITE_SAVER, NotInstalled, PeerName
+from bench.peers import LANGGRAPH, OURS, PEERS, SQLITE_SAVER, NotInstalled, Peer, PeerName
 from bench.report import Figure, PeerCost
 
 _LAST = 50  # saves whose median is "at the end"
@@ -43,7 +43,7 @@ def run(dose: Dose, scratch: Path) -> Iterator[Figure | PeerCost]:
     for goal in goals(dose):
         ours, held = _pay(goal.workload, OURS, scratch)
         costs = [ours]
-        against: dict[PeerName, int] = {}
+        against: dict[PeerName[Peer], int] = {}
         for peer in _peers(goal):
             try:
                 cost, against[peer] = _pay(goal.workload, peer, scratch)
@@ -54,14 +54,14 @@ def run(dose: Dose, scratch: Path) -> Iterator[Figure | PeerCost]:
         yield from costs
 
 
-def _peers(goal: Goal) -> tuple[PeerName, ...]:
+def _peers(goal: Goal) -> tuple[PeerName[Peer], ...]:
     """All of them once on the long chat; elsewhere that would be GBs a peer, and only LangGraph's are run."""
     chats = goal.workload.what.startswith("chat")
     once = goal.times_new == 1.25 and "document" not in goal.workload.what
     return PEERS if once or not chats else LANGGRAPH
 
 
-def _pay(workload: Workload, who: PeerName, scratch: Path) -> tuple[PeerCost, int]:
+def _pay(workload: Workload, who: PeerName[Peer], scratch: Path) -> tuple[PeerCost, int]:
     with folder(scratch, who.factory) as place:
         peer = who.load()(place)
         taken: list[float] = []

@@ -146,7 +146,7 @@ def chat(content_name: str, turns: int, *, document: int = 0) -> Workload:
     def steps() -> Iterator[tuple[str, State]]:
         state: State = {"messages": []}
         if document:
-            state["document"] = _document(content_name, document)
+            state["document"] = document_of(content_name, document)
         source = messages(content, 2 * turns)
         for _ in range(turns):
             state["messages"] += [next(source), next(source)]
@@ -162,7 +162,7 @@ def chat(content_name: str, turns: int, *, document: int = 0) -> Workload:
     )
 
 
-def _document(content_name: str, size: int) -> Piece:
+def document_of(content_name: str, size: int) -> Piece:
     """Like the messages, and nothing that is in them: its real text is the standard library's source."""
     if content_name == "real text":
         return _source_code()[:size]
