@@ -6,11 +6,7 @@ from pathlib import Path
 
 from bench.measure import folder_bytes
 from bench.peers import ours
-
-try:
-    from rekindle.adapters.langgraph import RekindleSaver
-except ImportError as error:
-    raise ModuleNotFoundError("this rekindle has no RekindleSaver") from error
+from rekindle.adapters.langgraph import RekindleSaver
 
 
 class Verified:
@@ -33,14 +29,14 @@ class Verified:
         self._store.collect()
 
     def close(self) -> None:
-        self._store.close()
+        self.saver.close()
 
     def bytes_held(self) -> int:
         return folder_bytes(self._folder)
 
 
 class Trusted(Verified):
-    """Takes the graph at its word as to which channels changed."""
+    """Takes the graph at its word that it changes no value in place."""
 
     name = "rekindle RekindleSaver, trusted"
     changes = "trusted"
