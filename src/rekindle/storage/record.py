@@ -16,14 +16,14 @@ import ormsgpack
 
 from ..errors import CorruptDataError, UnsupportedError
 from ..state.tree.nodes import check
-from ..state.tree.slots import deflate, inflate
 from .base import Key
+from .words import WORDS
 
 FORMAT = 1
 CODEC = 1
 NO_KEY = 0
 _FIXED = 20
-_WORTH = 512
+_WORTH = 320
 _UUID = 36
 _LIMIT = 1 << 28
 _COMPRESSED, _REACHES = 1, 2
@@ -113,7 +113,7 @@ def seal(head: Head, body: bytes, *, compress: bool = True) -> tuple[bytes, byte
         fields.append(head.more)
     sealed = ormsgpack.packb(fields)
     flags = _REACHES if head.reaches else 0
-    if compress and len(sealed) > _WORTH and len(small := deflate(sealed)) < len(sealed) * 0.9:
+    if compress and len(sealed) > _WORTH and len(small := WORDS.deflate(sealed)) < len(sealed) * 0.9:
         sealed, flags = small, flags | _COMPRESSED
     bound = aad(head.key, head.seq)
     start = bytes((FORMAT, CODEC, flags, NO_KEY))
@@ -147,7 +147,7 @@ def open_head(key: Key, seq: int, data: bytes) -> Head:
         plain: Any = ormsgpack.unpackb(data[_FIXED:])
         parent, kind, time, size = plain
         sealed = data[_FIXED + len(ormsgpack.packb([parent, kind, time, size])) :]
-        fields: Any = ormsgpack.unpackb(inflate(sealed, _LIMIT) if data[2] & _COMPRESSED else sealed)
+        fields: Any = ormsgpack.unpackb(WORDS.inflate(sealed, _LIMIT) if data[2] & _COMPRESSED else sealed)
         more, told = (fields[11] if len(fields) > 11 else {}), dict(zip(_SEALED, fields[:11], strict=True))
         _check_fields(seq, (parent, kind, time, size, *told.values()), more)
         told["alias"] = long_id(told["alias"])

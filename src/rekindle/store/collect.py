@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..state.tree.against import bases_of
 from ..state.tree.nodes import Child, Index, Item, Node, Place, Run
 from ..state.tree.read import Reader
-from ..state.tree.slots import base_of, pack_body, slot_in, unpack_body
+from ..state.tree.slots import pack_body, slot_in, unpack_body
 from ..storage.base import OPERATIONS, Key, Rewrite, is_journal
 from ..storage.record import Head, emptied, glimpse, open_head
 from .engine import Engine
@@ -140,8 +141,8 @@ def _note_bases(engine: Engine, user: str, needed: Needed) -> None:
         if is_journal(agent):
             for body in dict(engine.storage.bodies(Key(user, agent), [(seq, seq)])).values():
                 for number in list(numbers):
-                    if (base := base_of(slot_in(body, number))) is not None:
-                        needed.slots.setdefault((agent, base[0]), set()).add(base[1])
+                    for base, slot in bases_of(slot_in(body, number)):
+                        needed.slots.setdefault((agent, base), set()).add(slot)
 
 
 def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) -> Iterator[Place]:

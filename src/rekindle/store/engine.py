@@ -15,10 +15,11 @@ from typing import Any
 from ..errors import CorruptDataError, NotFoundError
 from ..forks import renew, waited_for
 from ..model import agent_tag
+from ..state.tree.against import bases_of, by_itself
 from ..state.tree.memory import Memory
 from ..state.tree.nodes import Hasher, Node, Place, check, derive_key, node_from
 from ..state.tree.read import Fetch, Reader
-from ..state.tree.slots import base_of, by_itself, expand, parse, slot_in, slots_of
+from ..state.tree.slots import expand, parse, slot_in, slots_of
 from ..storage.base import Key, Storage, has_checkpoints, is_journal, journal_of
 from ..storage.record import Head, open_head
 from .lost import described, lost, part_lost
@@ -252,11 +253,11 @@ class Engine:
 
     def _by_themselves(self, key: Key, found: list[bytes]) -> list[bytes]:
         """Slots of a journal, those that were written against others put together with them."""
-        return [slot if (base := base_of(slot)) is None else self._by_itself(key, slot, *base) for slot in found]
+        return [self._by_itself(key, slot, bases) if (bases := bases_of(slot)) else slot for slot in found]
 
-    def _by_itself(self, key: Key, slot: bytes, seq: int, number: int) -> bytes:
-        body = dict(self.storage.bodies(key, [(seq, seq)])).get(seq)
-        return by_itself(slot, slot_in(body, number))
+    def _by_itself(self, key: Key, slot: bytes, bases: Sequence[tuple[int, int]]) -> bytes:
+        bodies = dict(self.storage.bodies(key, [(seq, seq) for seq, _ in bases]))
+        return by_itself(slot, [slot_in(bodies.get(seq), number) for seq, number in bases])
 
     def shared_place(self, key: Key, digest: bytes) -> Place | None:
         """Where some state of this user has a large run of that digest, as a state of this agent names it."""

@@ -41,7 +41,7 @@ def draft_writes(checkpoint: str, writes: Iterable[tuple[str, Any]], task_id: st
 
 
 def draft_input(checkpoint: str, value: Any) -> Draft:
-    return Draft(INPUT, checkpoint, {}, [value], is_said_again=True)
+    return Draft(INPUT, checkpoint, {}, [value])
 
 
 def _is_small(value: Any) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from .against import MOST, Base
 from .nodes import JOURNAL_SPAN, Place
-from .slots import AGAINST_MOST, Base
 
 _LEAST = 64
 """Bytes: for less, a place costs what it saves."""
 _MOST_BYTES, _MOST = 256 << 10, 256
 _BASES = 4
-_LEAST_BASE, _ALIKE = 256, 256
+_LEAST_BASE = 64
 
 
 class Pieces:
@@ -38,15 +38,14 @@ class Pieces:
         self._bases.clear()
         self._bytes = 0
 
-    def bases(self, of: str, size: int) -> list[Base]:
-        """What was written on that checkpoint, of about that size: it may be said again, a little otherwise."""
-        return [base for base in self._bases.get(of, ()) if abs(len(base[2]) - size) <= _ALIKE]
+    def bases(self, of: str) -> list[Base]:
+        """What was written on that checkpoint: it may be said again, a little otherwise."""
+        return self._bases.get(of, [])
 
     def keep_base(self, of: str, base: Base) -> None:
-        if not _LEAST_BASE <= len(base[2]) <= AGAINST_MOST:
-            return
-        self._bases.setdefault(of, []).insert(0, base)
-        del self._bases[of][_BASES:]
+        held = self._bases.setdefault(of, [])
+        if len(base[2]) >= _LEAST_BASE and sum(len(content) for _, _, content in [*held, base]) <= MOST:
+            held.append(base)
         if len(self._bases) > _BASES:
             self._bases.popitem(last=False)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import ormsgpack
 
 from . import cut, slots
+from .against import MOST, Base, against_slot
 from .nodes import DIGEST, Child, Hasher, Item, Kind, Place, Run
 from .pieces import Pieces, in_agent
 from .read import Reader
@@ -26,6 +27,10 @@ class Sink(Protocol):
     """Where slots go: the record of this save, or a pack once that would grow too large."""
 
     def __call__(self, slot: bytes) -> Place: ...
+
+
+Stretches = list[tuple[list[bytes], Place | None]]
+"""Elements in stretches, each with the place it lies at; None: nowhere yet."""
 
 
 class Laid(NamedTuple):
@@ -49,7 +54,7 @@ class Slots:
         compress: bool,
         pieces: Pieces | None = None,
         journal: bool = False,
-        bases: Callable[[int], Sequence[slots.Base]] | None = None,
+        bases: Sequence[Base] = (),
     ) -> None:
         self.put = put
         self.share = share
@@ -71,7 +76,7 @@ class Slots:
         place = self.pieces.find(digest) if self.pieces else None
         return None if place is None else self._name(place)
 
-    def split(self, elements: Sequence[bytes]) -> list[tuple[list[bytes], Place | None]] | None:
+    def split(self, elements: Sequence[bytes]) -> Stretches | None:
         """The elements as stretches, each with the place the journal has it at; None where it has none of them."""
         found = self.pieces.split(elements) if self.pieces else None
         return found and [(part, None if place is None else self._name(place)) for part, place in found]
@@ -133,10 +138,8 @@ class RunWriter:
             stream = slots.Stream()  # dear to make: not for the few bytes of a map's last entries
             slot = slots.stream_slot(content, lengths, stream, first=True)
             run.stream = stream if slot is not None else False
-        against = None
-        if self._out.bases is not None and self._out.compress:
-            against = slot = slots.against_slot(content, lengths, self._out.bases(len(content)))
-        run.places = [self._out.put(slot or slots.plain_slot(content, lengths, compress=self._out.compress))]
+        against = against_slot(content, lengths, self._out.bases) if self._out.compress else None
+        run.places = [self._out.put(against or slot or slots.plain_slot(content, lengths, compress=self._out.compress))]
         if large:
             self._out.shared.append((digest, run.places[0]))
         if self._out.journal:
@@ -175,9 +178,8 @@ class RunWriter:
             return group
         elements, closed = group
         content = b"".join(elements)
-        found = self._out.split(elements)
-        if found is None and self._out.keep is not None and _KEPT <= len(content) < cut.BIG:
-            found = [(elements, None)]
+        keeps = self._out.keep is not None and _KEPT <= len(content) < cut.BIG
+        found: Stretches | None = [(elements, None)] if keeps else self._out.split(elements)
         if found is None or (len(found) == 1 and found[0][1] is not None):
             lengths = [len(e) for e in elements]
             return self.fresh(content, lengths, len(elements), closed=closed, elements=elements)
@@ -185,7 +187,7 @@ class RunWriter:
         self._keep(run, content, [len(e) for e in elements])
         return run
 
-    def _laid(self, places: list[Place], found: list[tuple[list[bytes], Place | None]]) -> list[Place]:
+    def _laid(self, places: list[Place], found: Stretches) -> list[Place]:
         """Places with those of more elements; what the journal does not have is written."""
         for elements, place in found:
             if place is None and self._out.keep is not None:
@@ -246,9 +248,8 @@ class RunWriter:
         lengths = None if known is None else [*known, *more]
         slot, stream = None, old.stream
         old.stream = None  # another branch may go on from the same run: a stream is continued once
-        found = self._out.split(added)
-        if found is None and self._out.keep is not None and len(data) >= _KEPT:
-            found = [(added, None)]
+        keeps = self._out.keep is not None and _KEPT <= len(data) <= MOST
+        found: Stretches | None = [(added, None)] if keeps else self._out.split(added)
         if found is not None:
             return self._longer(old, raw, data, lengths, self._laid(old.places, found), len(added), closed, None)
         if self._out.compress and stream is not False:

@@ -26,15 +26,17 @@ RAW, FRAME, STREAM, CONTINUED = 0, 1, 2, 3
 _COMPRESSION = 3
 SPLICE = 4
 AGAINST = 8
-"""A frame whose dictionary is the content of another slot of the same journal: what says nearly the same."""
-AGAINST_MOST = 32 << 10
+"""See `against`."""
 _LEAST_WORTH = 128
-_LEAST_DICT = 8
-_FIXED = 3
 _SIZE_LIMIT = 1 << 31
 _STREAM_OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
     zstd.CompressionParameter.window_log: 17,
+}
+_SHORT_OPTIONS: dict[int, int] = {
+    zstd.CompressionParameter.compression_level: 3,
+    zstd.CompressionParameter.content_size_flag: 0,
+    zstd.CompressionParameter.dict_id_flag: 0,
 }
 
 Splice = tuple[int, int, int]
@@ -63,7 +65,7 @@ class Stream:
         return self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_BLOCK)
 
 
-def _slot(flags: int, header: bytes, payload: bytes) -> bytes:
+def made(flags: int, header: bytes, payload: bytes) -> bytes:
     return b"".join((bytes((flags,)), len(header).to_bytes(2, "little"), header, payload))
 
 
@@ -71,13 +73,13 @@ def plain_slot(data: bytes, lengths: list[int] | None, *, compress: bool) -> byt
     """A whole run, or whatever else is bytes, on its own."""
     header = ormsgpack.packb(lengths) if lengths is not None else b""
     flags, payload = _frame(data, compress)
-    return _slot(flags, header, payload)
+    return made(flags, header, payload)
 
 
 def splice_slot(data: bytes, lengths: list[int] | None, splices: list[Splice], *, compress: bool) -> bytes:
     header = ormsgpack.packb([lengths, [x for s in splices for x in s]])
     flags, payload = _frame(data, compress)
-    return _slot(flags | SPLICE, header, payload)
+    return made(flags | SPLICE, header, payload)
 
 
 def stream_slot(data: bytes, lengths: list[int] | None, stream: Stream, *, first: bool) -> bytes | None:
@@ -86,47 +88,7 @@ def stream_slot(data: bytes, lengths: list[int] | None, stream: Stream, *, first
     if len(payload) > len(data) * 0.97:
         return None
     header = ormsgpack.packb(lengths) if lengths is not None else b""
-    return _slot(STREAM if first else CONTINUED, header, payload)
-
-
-Base = tuple[int, int, bytes]
-"""(seq, slot, content) of what a slot is written against."""
-
-
-def against_slot(data: bytes, lengths: list[int] | None, bases: Sequence[Base]) -> bytes | None:
-    """Only what differs from one of the bases; None where that is not much less."""
-    for seq, number, content in bases if len(data) <= AGAINST_MOST else ():
-        payload = zstd.compress(data, level=1, zstd_dict=zstd.ZstdDict(content, is_raw=True).as_prefix)
-        if len(payload) <= len(data) // 2:
-            return _slot(AGAINST | FRAME, ormsgpack.packb([lengths, seq, number]), payload)
-    return None
-
-
-def base_of(slot: bytes) -> tuple[int, int] | None:
-    """(seq, slot) of what a slot was written against; None where it stands by itself."""
-    if len(slot) < _FIXED or not slot[0] & AGAINST:
-        return None
-    try:
-        _, seq, number = ormsgpack.unpackb(slot[3 : 3 + (slot[1] | slot[2] << 8)])
-        if type(seq) is type(number) is int and seq > 0 and number >= 0:
-            return seq, number
-    except (ValueError, TypeError) as e:
-        raise CorruptDataError("bad-slot", f"a part of a state is not one: {e}") from e
-    raise CorruptDataError("bad-slot", "a part of a state is not one")
-
-
-def by_itself(slot: bytes, base: bytes) -> bytes:
-    """A slot that was written against `base`, a slot that stands by itself, as one that does."""
-    found = parse(base)
-    content = expand([(found.compression, found.payload)], AGAINST_MOST)
-    size = slot[1] | slot[2] << 8
-    prefix = zstd.ZstdDict(content, is_raw=True).as_prefix if len(content) >= _LEAST_DICT else None
-    try:
-        lengths: Any = ormsgpack.unpackb(slot[3 : 3 + size])[0]
-        data = zstd.ZstdDecompressor(zstd_dict=prefix).decompress(slot[3 + size :], max_length=AGAINST_MOST + 1)
-    except (zstd.ZstdError, EOFError, ValueError) as e:
-        raise CorruptDataError("bad-compression", f"a part of a state does not decompress: {e}") from e
-    return _slot(RAW, ormsgpack.packb(_numbers(lengths)) if lengths is not None else b"", data)
+    return made(STREAM if first else CONTINUED, header, payload)
 
 
 def _frame(data: bytes, compress: bool) -> tuple[int, bytes]:
@@ -211,6 +173,27 @@ def _inflate(data: bytes, limit: int) -> bytes:
         raise CorruptDataError("bad-compression", f"a part of a state does not decompress: {e}") from e
 
 
+class Words:
+    """What short pieces have in common: they are compressed as if it stood before them. It is a part of the format."""
+
+    def __init__(self, words: bytes) -> None:
+        self._dict = zstd.ZstdDict(words, is_raw=True)
+        self._own = threading.local()
+
+    def deflate(self, data: bytes) -> bytes:
+        compressor = getattr(self._own, "compressor", None)
+        if compressor is None:
+            compressor = self._own.compressor = zstd.ZstdCompressor(options=_SHORT_OPTIONS, zstd_dict=self._dict)
+        found: bytes = compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+        return found
+
+    def inflate(self, data: bytes, limit: int) -> bytes:
+        try:
+            return zstd.ZstdDecompressor(zstd_dict=self._dict).decompress(data, max_length=limit + 1)
+        except (zstd.ZstdError, EOFError) as e:
+            raise CorruptDataError("bad-compression", f"a part of a record does not decompress: {e}") from e
+
+
 _own = threading.local()
 
 
@@ -224,6 +207,19 @@ def deflate(data: bytes) -> bytes:
 
 def inflate(data: bytes, limit: int) -> bytes:
     return _inflate(data, limit)
+
+
+def deflate_after(data: bytes, before: bytes) -> bytes:
+    """One frame of what follows `before`, which is not in it."""
+    return zstd.compress(data, level=1, zstd_dict=zstd.ZstdDict(before, is_raw=True).as_prefix)
+
+
+def inflate_after(data: bytes, before: bytes, limit: int) -> bytes:
+    try:
+        prefix = zstd.ZstdDict(before, is_raw=True).as_prefix
+        return zstd.ZstdDecompressor(zstd_dict=prefix).decompress(data, max_length=limit + 1)
+    except (zstd.ZstdError, EOFError, ValueError) as e:
+        raise CorruptDataError("bad-compression", f"a part of a state does not decompress: {e}") from e
 
 
 # A record's body: how many slots, their lengths, the slots. Emptied slots keep their number with length 0.

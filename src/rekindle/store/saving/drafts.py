@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from ...state.tree import slots
+from ...state.tree.against import against_slot
 from ...state.tree.apart import ApartWriter
 from ...state.tree.nodes import Child, Kind, Node, Place, Run
 from ...state.tree.pieces import in_agent
@@ -41,8 +42,6 @@ class Draft:
     values: list[Any] = field(default_factory=list)
     time: int | None = None
     """Not now but then, in milliseconds."""
-    is_said_again: bool = False
-    """Another entry of the checkpoint will say the same, or nearly: what follows names that one."""
 
 
 KEPT = "kept"
@@ -84,8 +83,7 @@ class Drafts:
             self._kept = _Kept(of, Filling(self._engine.storage.packs, self._tip.journal + 1))
             self._fillings.append(self._kept.filling)
         lengths, content, compress = [len(e) for e in elements], b"".join(elements), self._engine.storage.compresses
-        bases = self._tip.pieces.bases(of, len(content)) if compress else ()
-        against = slots.against_slot(content, lengths, bases)
+        against = against_slot(content, lengths, self._tip.pieces.bases(of)) if compress else None
         place = self._kept.filling.put(against or slots.plain_slot(content, lengths, compress=compress))
         digest = self._engine.hasher(self._key.user).content(content)
         self._kept.runs.append(Run(digest, len(elements), len(content), [place], closed=True))
@@ -112,15 +110,14 @@ class Drafts:
         engine = self._engine
         filling = Filling(engine.storage.packs, self._next())
         self._fillings.append(filling)
-        if draft.is_said_again:
-            filling.put(b"")  # in the first slot of an entry to come: these are to stand in one line
+        filling.put(b"")  # the first slot is for what is kept, so that a list's elements stand in one line
         out = Slots(
             filling.put,
             self._share,
             compress=engine.storage.compresses,
             pieces=self._tip.pieces,
             journal=True,
-            bases=lambda size: self._tip.pieces.bases(draft.of, size),
+            bases=self._tip.pieces.bases(draft.of),
         )
         self._reached = False
         writer = ApartWriter(engine.hasher(self._key.user), engine.reader(self._key), out)
