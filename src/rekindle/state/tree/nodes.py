@@ -14,6 +14,7 @@ from typing import Any
 from blake3 import blake3
 
 from ...errors import CorruptDataError
+from .looks import Look
 
 DIGEST = 16
 """Bytes of a digest: a 128-bit MAC under the user's key, which nobody without the key can collide."""
@@ -49,7 +50,8 @@ class Run:
     """Neighbouring elements. `closed`: nothing is appended to it any more.
 
     What this process remembers beside: `raw` and `lengths` of what is likely to be edited, `packed` (the elements
-    behind a header) to compare with; of one that grows `stream`, its live compressor, and `hashed`, its hash so far.
+    behind a header, or what they look like) to compare with; of one that grows `stream`, its live compressor, and
+    `hashed`, its hash so far.
     """
 
     digest: bytes
@@ -60,7 +62,7 @@ class Run:
     spliced: bool = False
     raw: bytes | None = None
     lengths: list[int] | None = None
-    packed: bytes | None = None
+    packed: bytes | Look | None = None
     stream: Any = None
     hashed: Any = None
 
@@ -123,7 +125,7 @@ class Node:
     """A container (or a long text) by its items. `top` is what a record carries: indexes and what is not yet folded.
 
     `items` is the same flat: runs and children only, None until read. `about` is the name and version of a
-    registered type. `source` and `stamp` belong to change detection in this process.
+    registered type. `source` and `stamp` belong to change detection in this process: what it was made of, and when.
     """
 
     kind: Kind

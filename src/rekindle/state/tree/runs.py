@@ -9,6 +9,7 @@ import ormsgpack
 
 from . import cut, slots
 from .against import MOST, Base, against_slot
+from .looks import Look, look
 from .nodes import DIGEST, Child, Hasher, Item, Kind, Place, Run
 from .pieces import Pieces, in_agent
 from .read import Reader
@@ -97,18 +98,30 @@ class RunWriter:
         self._reader = reader
         self._out = out
 
-    def same(self, run: Run, packed: bytes, header: int = 0) -> bool:
+    def looks_same(self, run: Run, elements: Sequence[Any]) -> bool:
+        """Whether a list's elements look as they did when they were found to be the run's. False says nothing."""
+        if not isinstance(run.packed, Look):
+            return False
+        if look(elements) != run.packed:
+            run.packed = None
+            return False
+        self._memory -= run.packed.size
+        return True
+
+    def same(self, run: Run, packed: bytes, header: int = 0, elements: Sequence[Any] = ()) -> bool:
         """Whether a run's elements, packed behind a header of so many bytes, are what they were."""
         if len(packed) != run.size + header:
             return False
-        if run.packed is not None:
+        if isinstance(run.packed, bytes):
             self._memory -= run.size
             return packed == run.packed
         if self._hasher.content(memoryview(packed)[header:]) != run.digest:
             return False
-        if self._memory >= run.size:
-            self._memory -= run.size
-            run.packed = packed
+        seen = look(elements) if elements else None
+        size = run.size if seen is None else seen.size
+        if self._memory >= size:
+            self._memory -= size
+            run.packed = packed if seen is None else seen
         return True
 
     def fresh(

@@ -249,8 +249,11 @@ class Writer:
     def _same_part(self, value: Sequence[Any], at: int, item: Run | Child) -> bool:
         if isinstance(item, Child) or at + item.count > len(value):
             return False
-        data = codec.pack(list(value[at : at + item.count]), tracks=self._tracks)
-        return self._runs.same(item, data, codec.header_size(item.count))
+        elements = list(value[at : at + item.count])
+        if self._runs.looks_same(item, elements):
+            return True
+        data = codec.pack(elements, tracks=self._tracks)
+        return self._runs.same(item, data, codec.header_size(item.count), elements)
 
     def _list_elements(self, value: Sequence[Any], at: int, children: list[Child]) -> Iterator[Element]:
         """Encoded elements from there on; large ones against the old large ones in order."""

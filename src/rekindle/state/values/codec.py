@@ -32,7 +32,7 @@ UUID_, DECIMAL, PATH, COMPLEX, OBJECT, ARRAY, SCALAR, TRACKED, ORDERED, DEQUE = 
 COUNTER, RANGE, FRACTION, BYTEARRAY, ELLIPSIS = range(21, 26)
 
 MAX_DEPTH = 200
-_OPTIONS = (
+EXACT = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS
     | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -54,11 +54,11 @@ def pack(value: Any, *, tracks: bool = True) -> bytes:
     A bytearray comes back as bytes.
     """
     try:
-        return _packb(value, _extend if tracks else _extend_inside, _OPTIONS)
+        return _packb(value, _extend if tracks else _extend_inside, EXACT)
     except (TypeError, RekindleError, RecursionError):
         # rare: a lone surrogate, a key that is not a str, a type nobody registered. Say where, or write it out.
         try:
-            return _packb(_spell_out(value, "", 0, tracks), _extend, _OPTIONS)
+            return _packb(_spell_out(value, "", 0, tracks), _extend, EXACT)
         except RecursionError as e:
             raise too_deep("") from e
 
@@ -109,7 +109,7 @@ def unpack(data: bytes, *, opaque: bool = False) -> Any:
 
 
 def _sorted_items(value: Any, extend: Extend) -> bytes:
-    items = sorted([_packb(v, extend, _OPTIONS) for v in value])
+    items = sorted([_packb(v, extend, EXACT) for v in value])
     return _header(len(items)) + b"".join(items)
 
 
@@ -174,18 +174,18 @@ _WRITERS: dict[type, Callable[[Any], Ext]] = {
 
 
 def _of_parts(code: int, parts: Callable[[Any], list[Any]]) -> Callable[[Any, Extend, Extend], Ext]:
-    return lambda v, extend, _: Ext(code, _packb(parts(v), extend, _OPTIONS))
+    return lambda v, extend, _: Ext(code, _packb(parts(v), extend, EXACT))
 
 
 _HOLDERS: dict[type, Callable[[Any, Extend, Extend], Ext]] = {
     **{t: _of_parts(*known) for t, known in _INSIDES.items()},
     set: lambda v, extend, _: Ext(SET, _sorted_items(v, extend)),
     frozenset: lambda v, extend, _: Ext(FROZENSET, _sorted_items(v, extend)),
-    TrackedList: lambda v, _, extend_inside: Ext(TRACKED, _packb(list(v), extend_inside, _OPTIONS)),
-    TrackedDict: lambda v, _, extend_inside: Ext(TRACKED, _packb(dict(v), extend_inside, _OPTIONS)),
+    TrackedList: lambda v, _, extend_inside: Ext(TRACKED, _packb(list(v), extend_inside, EXACT)),
+    TrackedDict: lambda v, _, extend_inside: Ext(TRACKED, _packb(dict(v), extend_inside, EXACT)),
 }
 """What holds other values: their insides are packed with what extends one level deeper, or inside of tracked ones."""
-_OWN = frozenset((*_WRITERS, *_HOLDERS))
+OWN = frozenset((list, dict, *_WRITERS, *_HOLDERS))
 """Whoever registers one of these types changes nothing."""
 
 
@@ -206,8 +206,8 @@ def _level(deeper: Extend, deeper_inside: Extend) -> tuple[Extend, Extend]:
         """What to write for a value MessagePack has no exact word for."""
         kind = type(value)
         entry = entry_for(kind)
-        if entry is not None and kind not in _OWN:
-            return Ext(OBJECT, _packb([entry.name, entry.version, entry.dump(value)], deeper, _OPTIONS))
+        if entry is not None and kind not in OWN:
+            return Ext(OBJECT, _packb([entry.name, entry.version, entry.dump(value)], deeper, EXACT))
         write = _WRITERS.get(kind)
         if write is not None:
             return write(value)
@@ -256,12 +256,12 @@ def _spell_out(value: Any, where: str, depth: int, tracks: bool) -> Any:
         return _spell_str(value)
     if t is list or t is TrackedList:
         plain = [_spell_out(v, f"{where}[{i}]", depth + 1, tracks) for i, v in enumerate(value)]
-        return Ext(TRACKED, _packb(plain, _extend, _OPTIONS)) if tracks and t is TrackedList else plain
+        return Ext(TRACKED, _packb(plain, _extend, EXACT)) if tracks and t is TrackedList else plain
     if t is dict or t is TrackedDict:
         out = _spell_dict(value, where, depth, tracks)
-        return Ext(TRACKED, _packb(out, _extend, _OPTIONS)) if tracks and t is TrackedDict else out
+        return Ext(TRACKED, _packb(out, _extend, EXACT)) if tracks and t is TrackedDict else out
     if t is set or t is frozenset:
-        items = sorted(_packb(_spell_out(v, f"{where}{{…}}", depth + 1, True), _extend, _OPTIONS) for v in value)
+        items = sorted(_packb(_spell_out(v, f"{where}{{…}}", depth + 1, True), _extend, EXACT) for v in value)
         return Ext(SET if t is set else FROZENSET, _header(len(items)) + b"".join(items))
     if value is None or t in (bool, int, float, bytes, bytearray, Ext):
         return value
@@ -284,7 +284,7 @@ def _spell_insides(code: int, held: list[Any], where: str, depth: int) -> Ext:
         spelled = [*(_spell_out(x, where, depth + 1, True) for x in about), _spell_out(data, where, depth + 1, True)]
     else:
         spelled = [_spell_out(x, f"{where}[{i}]", depth + 1, True) for i, x in enumerate(held)]
-    return Ext(code, _packb(spelled, _extend, _OPTIONS))
+    return Ext(code, _packb(spelled, _extend, EXACT))
 
 
 def _spell_dict(value: Any, where: str, depth: int, tracks: bool) -> Any:
@@ -295,7 +295,7 @@ def _spell_dict(value: Any, where: str, depth: int, tracks: bool) -> Any:
     if all(type(k) is str and not _is_wild(k) for k in plain):
         return plain
     pairs = [x for k, v in plain.items() for x in (_spell_out(k, f"{where} (a key)", depth + 1, tracks), v)]
-    return Ext(MAP, _packb(pairs, _extend, _OPTIONS))
+    return Ext(MAP, _packb(pairs, _extend, EXACT))
 
 
 def _is_wild(text: str) -> bool:
