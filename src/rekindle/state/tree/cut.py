@@ -10,6 +10,7 @@ BIG = 4096
 RUN_BYTES = 65536
 _LEAST_BYTES = 4096
 _TEXT_LINE = 8192
+_ODD_KEY = 64
 
 
 def closes_list(element: bytes, count: int, size: int) -> bool:
@@ -24,6 +25,18 @@ def closes_map(key: bytes, count: int, size: int) -> bool:
     if size < 2 * _LEAST_BYTES:
         return False
     return size >= RUN_BYTES or count >= 512 or (count >= 64 and crc32(key) & 255 == 0)
+
+
+def closes_entry(entry: bytes, count: int, size: int) -> bool:
+    """The same, of an entry: a packed key with its packed value. The key alone decides."""
+    return closes_map(_key_of(entry), count, size)
+
+
+def _key_of(entry: bytes) -> bytes:
+    first = entry[0]
+    if 0xA0 <= first <= 0xBF:
+        return entry[: 1 + (first & 0x1F)]
+    return entry[: 2 + entry[1]] if first == 0xD9 else entry[:_ODD_KEY]
 
 
 def fold_closes(digest: bytes, count: int) -> bool:

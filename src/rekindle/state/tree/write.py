@@ -1,13 +1,14 @@
 """Values -> nodes: find what is new since the parent checkpoint and write that, and no more.
 
 Every run of the parent is encoded again and compared by hash, so every mutation is seen (`verified`); a tracked
-container says itself what changed, and the rest of it is taken on trust where the caller chose so (`trusted`).
+container says itself what changed, and the rest of it is taken on trust where the caller chose so (`trusted`). What is
+the very object it was may be taken on trust too (`identity`), and what the caller says has not changed (`changed`).
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,10 +17,12 @@ from ..values import codec
 from ..values.registry import entry_for
 from . import cut
 from .fold import fold
+from .identity import Clean, Elements, elements_of, list_changes, map_changes
 from .kinds import ANY_KEYS, FAMILY, kind_of, plain_keys, room_left
 from .nodes import Child, Hasher, Kind, Node, Run
+from .out import Slots
 from .read import Reader
-from .runs import RunWriter, Slots
+from .runs import RunWriter
 
 ROOT_LEAF = 1280
 """A root up to this size is written whole each time it changes: cheaper than finding out where."""
@@ -34,14 +37,21 @@ class Writer:
     """Writes one state into `slots`, against the tree of its parent where there is one.
 
     Up to `memory` bytes of runs found unchanged are remembered: next time they are compared, not hashed.
+    `changed`: of a state that is a dict, the only keys whose values can differ from the parent's state. `identity`: in
+    plain lists and dicts, the objects of the parent's state are taken for unchanged.
     """
 
-    def __init__(self, hasher: Hasher, reader: Reader, slots: Slots, *, trusted: bool = False, memory: int = 0) -> None:
+    def __init__(
+        self, hasher: Hasher, reader: Reader, slots: Slots, *, trusted: bool = False, memory: int = 0,
+        changed: frozenset[str] | None = None, identity: bool = False,
+    ) -> None:  # fmt: skip
         self._hasher = hasher
         self._reader = reader
         self._slots = slots
         self._runs = RunWriter(hasher, reader, slots, memory)
         self._trusted = trusted
+        self._changed = changed
+        self._identity = identity
         self._tracks = True
         self._depth = 0
 
@@ -54,7 +64,9 @@ class Writer:
 
     def _root(self, value: Any, prior: Node | None) -> Node:
         if prior is not None and prior.kind != Kind.LEAF:
-            node = self._again(value, prior)
+            # what is tracked as a whole is written in another way inside: nothing of that can be taken over
+            plain = prior.kind in (Kind.MAP, Kind.PAIRS)
+            node = self._again(value, prior, self._changed if plain else None)
             if node is not None:
                 return node
         if room_left(value, ROOT_LEAF) < 0:
@@ -98,7 +110,7 @@ class Writer:
             node = self._leaf(data, prior if prior is not None and prior.kind == Kind.LEAF else None)
         return Child(key, node)
 
-    def _again(self, value: Any, prior: Node) -> Node | None:
+    def _again(self, value: Any, prior: Node, changed: Container[Any] | None = None) -> Node | None:
         """The value against what it was; None where it is another kind of thing now."""
         kind = kind_of(value, self._tracks)
         if kind is None or FAMILY.get(kind, kind) != FAMILY.get(prior.kind, prior.kind):
@@ -107,21 +119,21 @@ class Writer:
             entry = entry_for(type(value))
             if entry is None or prior.about != [entry.name, entry.version]:
                 return None
-        return self._write(value, kind, prior)
+        return self._write(value, kind, prior, changed)
 
     def _fresh(self, value: Any) -> Node | None:
         kind = kind_of(value, self._tracks)
         return None if kind is None else self._write(value, kind, None)
 
-    def _write(self, value: Any, kind: Kind, prior: Node | None) -> Node:
+    def _write(self, value: Any, kind: Kind, prior: Node | None, changed: Container[Any] | None = None) -> Node:
         if self._depth >= _DEEPEST:
             raise codec.too_deep("")
         self._depth += 1
-        node = self._written(value, kind, prior)
+        node = self._written(value, kind, prior, changed)
         self._depth -= 1
         return node
 
-    def _written(self, value: Any, kind: Kind, prior: Node | None) -> Node:
+    def _written(self, value: Any, kind: Kind, prior: Node | None, changed: Container[Any] | None) -> Node:
         if prior is not None:
             self._reader.items(prior)
         if kind in (Kind.STR, Kind.BYTES):
@@ -130,26 +142,28 @@ class Writer:
             return self._object(value, prior)
         if type(value) in (TrackedList, TrackedDict):
             return self._tracked(value, kind, prior)
-        if kind == Kind.MAP:
-            return self._map(value, prior, None, kind)
         if kind == Kind.TUPLE:
             return self._tuple(value, prior)
-        return self._list(value, kind, prior, 0, None)
+        if self._identity:
+            return self._by_identity(value, kind, prior, changed)
+        return self._map(value, prior, changed, kind) if kind == Kind.MAP else self._list(value, kind, prior, 0, None)
 
     def _tuple(self, value: tuple[Any, ...], prior: Node | None) -> Node:
         # what stands around it tracks lists and dicts, not what is in a tuple: there each says so itself
-        tracks, self._tracks = self._tracks, True
+        around = self._tracks, self._identity
+        self._tracks, self._identity = True, False
         node = self._list(value, Kind.TUPLE, prior, 0, None)
-        self._tracks = tracks
+        self._tracks, self._identity = around
         return node
 
     def _object(self, value: Any, prior: Node | None) -> Node:
         entry = entry_for(type(value))
         assert entry is not None
         held = prior.items[0] if prior is not None and prior.items else None
-        tracks, self._tracks = self._tracks, True
+        around = self._tracks, self._identity
+        self._tracks, self._identity = True, False
         element = self._element(entry.dump(value), held.node if isinstance(held, Child) else None)
-        self._tracks = tracks
+        self._tracks, self._identity = around
         if isinstance(element, bytes):
             element = Child(b"", self._leaf(element, None))
         if isinstance(held, Child) and element.node is held.node:
@@ -171,15 +185,16 @@ class Writer:
 
     def _tracked(self, value: Any, kind: Kind, prior: Node | None) -> Node:
         stamp = now()
-        tracks, self._tracks = self._tracks, False
-        known = prior is not None and self._trusted and prior.source is not None and prior.source() is value
+        around = self._tracks, self._identity
+        self._tracks, self._identity = False, False
+        known = prior is not None and self._trusted and type(prior.source) is weakref.ref and prior.source() is value
         try:
             if type(value) is TrackedList:
                 node = self._tracked_list(value, kind, prior if known and not value.has_untrusted else None, prior)
             else:
                 node = self._tracked_map(value, kind, prior if known else None, prior)
         finally:
-            self._tracks = tracks
+            self._tracks, self._identity = around
         node.source, node.stamp = weakref.ref(value), stamp
         return node
 
@@ -204,11 +219,30 @@ class Writer:
         changed = changes.replaced | changes.inside
         return self._map(value, known, changed, kind) if changed or changes.removed else known
 
+    # -- by identity -------------------------------------------------------------------------------------------------
+
+    def _by_identity(
+        self, value: list[Any] | dict[Any, Any], kind: Kind, prior: Node | None, changed: Container[Any] | None
+    ) -> Node:
+        """A plain list or dict, of which the objects it held last time are taken for unchanged."""
+        source = prior.source if prior is not None else None
+        held: Any = value.copy()  # what is written and what is remembered are the same, whatever another thread does
+        if kind == Kind.LIST:
+            before = source if type(source) is Elements else None
+            start, clean = list_changes(held, before) if before is not None else (0, None)
+            node = self._list(held, kind, prior, start, clean)
+            node.source = elements_of(held, node, before, start)
+        else:
+            differing, clean = map_changes(held, source) if type(source) is dict else (None, None)
+            if changed is not None and differing is not None:
+                differing = frozenset(key for key in held if key in changed and key in differing)
+            node = self._map(held, prior, changed if differing is None else differing, kind, clean)
+            node.source = held
+        return node
+
     # -- lists and maps ------------------------------------------------------------------------------------------
 
-    def _list(
-        self, value: Sequence[Any], kind: Kind, prior: Node | None, start: int, clean: Callable[[int, int], bool] | None
-    ) -> Node:
+    def _list(self, value: Sequence[Any], kind: Kind, prior: Node | None, start: int, clean: Clean | None) -> Node:
         """`start`: elements before it are known to be the same. `clean(at, count)`: so are these."""
         old = (prior.items or []) if prior is not None else []
         total = prior.count if prior is not None else 0
@@ -266,8 +300,12 @@ class Writer:
                 prior = held.node if held is not None else None
             yield self._element(x, prior)
 
-    def _map(self, value: dict[Any, Any], prior: Node | None, changed: frozenset[Any] | None, kind: Kind) -> Node:
-        """`changed`: the only keys whose values can differ, where that is known."""
+    def _map(
+        self, value: dict[Any, Any], prior: Node | None, changed: Container[Any] | None, kind: Kind,
+        clean: Clean | None = None,
+    ) -> Node:  # fmt: skip
+        """`changed`: the only keys whose values can differ, where that is known. `clean(at, count)`: entries that are
+        the same, keys and all."""
         old = list(prior.items or []) if prior is not None else []
         if not plain_keys(value):
             kind = Kind.PAIRS if kind == Kind.MAP else Kind.TRACKED_PAIRS
@@ -275,31 +313,39 @@ class Writer:
             prior, old = None, []
         total, n, k, at = sum(item.count for item in old), len(value), 0, 0
         items: list[Run | Child] = []
+        apart = {item.key for item in old if isinstance(item, Child)} if changed is not None else set()
         entries = iter(value.items())
         held: list[tuple[Any, Any]] = []
         while k < len(old) and at + old[k].count <= n:
             item = old[k]
             held = list(islice(entries, item.count))
-            again = self._again_in_map(held, item, kind, changed, aligned=n == total or k == len(old) - 1)
+            again: Run | Child | None = item
+            if clean is None or not clean(at, item.count):
+                if apart and isinstance(item, Run) and any(codec.pack(key) in apart for key, _ in held):
+                    break  # the entries have shifted: a large one, which need not be encoded, stands where it did not
+                again = self._again_in_map(held, item, kind, changed, aligned=n == total or k == len(old) - 1)
             if again is None:
                 break
             items.append(again)
             at, held, k = at + item.count, [], k + 1
-        children = {x.key: x.node for x in old[k:] if isinstance(x, Child)}
-        rest = (self._entry(key, x, children) for part in (held, entries) for key, x in part)
-        items += self._runs.rest(rest, items, old[k:], _closes_by_key)
+        children = {x.key: x for x in old[k:] if isinstance(x, Child)}
+        rest = (self._entry(key, x, children, changed) for part in (held, entries) for key, x in part)
+        items += self._runs.rest(rest, items, old[k:], cut.closes_entry)
         return self._node(kind, items, prior)
 
-    def _entry(self, key: Any, value: Any, children: dict[bytes, Node]) -> Element:
+    def _entry(self, key: Any, value: Any, children: dict[bytes, Child], changed: Container[Any] | None) -> Element:
         packed = codec.pack(key)
-        return self._element(value, children.get(packed), packed)
+        held = children.get(packed)
+        if held is None:
+            return self._element(value, None, packed)
+        return held if changed is not None and key not in changed else self._element(value, held.node, packed)
 
     def _again_in_map(
         self,
         part: list[tuple[Any, Any]],
         item: Run | Child,
         kind: Kind,
-        changed: frozenset[Any] | None,
+        changed: Container[Any] | None,
         *,
         aligned: bool,
     ) -> Run | Child | None:
@@ -324,25 +370,10 @@ class Writer:
             return item
         if not aligned:
             return None
-        elements = [self._entry(key, x, {}) for key, x in part]
+        elements = [self._entry(key, x, {}, None) for key, x in part]
         if any(isinstance(e, Child) for e in elements):
             return None
         return self._runs.edited(item, elements, closed=item.closed)  # type: ignore[arg-type]
-
-
-def _closes_by_key(element: bytes, count: int, size: int) -> bool:
-    return cut.closes_map(_key_of(element), count, size)
-
-
-def _key_of(entry: bytes) -> bytes:
-    """The packed key that an entry begins with: it alone decides where a map is cut, so that a value moves no cut."""
-    first = entry[0]
-    if 0xA0 <= first <= 0xBF:
-        return entry[: 1 + (first & 0x1F)]
-    return entry[: 2 + entry[1]] if first == 0xD9 else entry[:_ODD_KEY]
-
-
-_ODD_KEY = 64
 
 
 def _seek(items: Sequence[Run | Child], total: int, start: int) -> tuple[int, int]:

@@ -9,9 +9,10 @@ from typing import Any
 from ...errors import CorruptDataError
 from ...state.tree import cut, slots
 from ...state.tree.nodes import Child, Hasher, Index, Item, Kind, Node, Place, Run
+from ...state.tree.out import Slots
 from ...state.tree.read import Reader, splice, split
 from ...state.tree.recall import LISTS, MAPS
-from ...state.tree.runs import Slots, with_place
+from ...state.tree.runs import with_place
 from ...state.tree.slots import Splice
 from ...state.values import codec
 from ...storage.base import Key

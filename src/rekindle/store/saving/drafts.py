@@ -11,8 +11,8 @@ from ...state.tree import slots
 from ...state.tree.against import against_slot
 from ...state.tree.apart import ApartWriter
 from ...state.tree.nodes import Child, Kind, Node, Place, Run
+from ...state.tree.out import Laid, Slots
 from ...state.tree.pieces import in_agent
-from ...state.tree.runs import Laid, Slots
 from ...state.tree.slots import pack_body
 from ...state.values import codec
 from ...storage.base import Key, Record, journal_of

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import ConflictError, InvalidInputError, NotFoundError, RekindleError
 from ...model import MAIN
 from ...state.tree.nodes import Node, Place
-from ...state.tree.runs import Slots
+from ...state.tree.out import Slots
 from ...state.tree.slots import pack_body
 from ...state.tree.write import Writer
 from ...storage.base import Append, Key, Outcome, Record
@@ -37,7 +37,11 @@ ROOT = 0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One save, as asked for. `parent` None: the branch's head, whatever it is by then. `time`: not now but then."""
+    """One save, as asked for. `parent` None: the branch's head, whatever it is by then. `time`: not now but then.
+
+    `changed`: the state is a dict, and only the values under these keys may differ from those of the checkpoint that
+    `parent` (or `line`) names. `identity`: objects that the parent's state holds too have not changed in place.
+    """
 
     key: Key
     state: Any
@@ -60,6 +64,8 @@ class Request:
     """It has entries, or may get some: where they begin is noted in the record."""
     apart: bool = False
     """A root on a branch that has a head becomes a branch of its own."""
+    changed: frozenset[str] | None = None
+    identity: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +285,19 @@ class Saving:
         if self._request.journaled:
             of = self._mark_name() or self._own_name()
             out.keep = lambda elements: self._keep(elements, of)
-        trusted = self._request.trusted
-        writer = Writer(engine.hasher(key.user), engine.reader(key), out, trusted=trusted, memory=engine.tip_bytes)
+        writer = Writer(
+            engine.hasher(key.user), engine.reader(key), out, memory=engine.tip_bytes, trusted=self._request.trusted,
+            changed=self._promised(), identity=self._request.identity,
+        )  # fmt: skip
         node = writer.root(self._request.state, self._prior())
         self._reaches = self._reaches or filling.packed or out.named
         return node, tuple((digest, place[2]) for digest, place in out.shared if type(place[0]) is int)
+
+    def _promised(self) -> frozenset[str] | None:
+        """What the caller said of the parent it named, where that is what the state is written against."""
+        line = self._request.line
+        named = self._request.parent if line is None else line.seq
+        return self._request.changed if named and named == self._base == self._hint() else None
 
     def _hint(self) -> int:
         """Whose state this one is written against: the parent's; for a root that of the head whose place it takes."""
