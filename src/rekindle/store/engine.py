@@ -16,8 +16,9 @@ from ..errors import CorruptDataError, NotFoundError
 from ..forks import renew, waited_for
 from ..model import agent_tag
 from ..state.tree.against import bases_of, by_itself
+from ..state.tree.binding import bind
 from ..state.tree.memory import Memory
-from ..state.tree.nodes import Hasher, Node, Place, check, derive_key, node_from
+from ..state.tree.nodes import Child, Hasher, Node, Place, check, derive_key, node_from
 from ..state.tree.read import Fetch, Reader
 from ..state.tree.slots import expand, parse, slot_in, slots_of
 from ..storage.base import Key, Storage, has_checkpoints, is_journal, journal_of
@@ -222,6 +223,18 @@ class Engine:
         value = Reader(self.fetch(key), self.hasher(key.user), opaque=opaque, memory=self._recent).value(root)
         self._recent.put(name, root, _ITEM_BYTES * len(root.items or ()))
         return value
+
+    def bind(self, head: Head, value: Any) -> None:
+        """`value` was just restored from that record: a save by identity on it need not encode it once first."""
+        tip = self.tip(head.key)
+        with tip.lock:
+            tree = tip.trees.get(head.seq)
+            if tree is None:
+                tree, reader = self.root(head), self.reader(head.key)
+                for child in [each for each in reader.items(tree) if isinstance(each, Child)]:
+                    reader.items(child.node)
+                tip.keep_tree(head.seq, tree)
+            bind(tree, value)
 
     def fetch(self, key: Key) -> Fetch:
         """Slots by place for states of one agent."""

@@ -86,6 +86,7 @@ class Putting:
             key, values, parent, None, kind_of(told), label_of(told), codec.pack(told), checkpoint["id"],
             self._refuses and not chosen, False, more={MORE: pack_rest(checkpoint)},
             time=None if micros is None else micros // 1000, drafts=drafts, journaled=True, apart=True,
+            changed=frozenset(new), identity=self._trusted,
         )  # fmt: skip
 
     def _parent(self, key: Key, place: Place) -> int:

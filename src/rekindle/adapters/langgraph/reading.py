@@ -34,9 +34,12 @@ class Thread:
 
 
 class Reading:
-    def __init__(self, store: Store) -> None:
+    """`trusted`: what is handed out is not changed in place, so that a put on it costs what is new."""
+
+    def __init__(self, store: Store, *, trusted: bool = False) -> None:
         self._store = store
         self._engine = store._engine
+        self._trusted = trusted
 
     def key(self, agent: str) -> Key:
         return Key(self._store.user, agent)
@@ -60,11 +63,13 @@ class Reading:
 
     def tuple_of(self, place: Place, head: Head, thread: Any = None) -> CheckpointTuple:
         journal = Journal(self._engine, head.key, after=_entries_after(head))
-        values = self._values(head, journal)
+        values = self._values(head, journal, bound=self._trusted)
         return self._tuple(place, head, values, journal.pending(self._name(head)), thread)
 
-    def _values(self, head: Head, journal: Journal) -> dict[str, Any]:
+    def _values(self, head: Head, journal: Journal, *, bound: bool = False) -> dict[str, Any]:
         values: dict[str, Any] = self._engine.state(head)
+        if bound:
+            self._engine.bind(head, values)
         for value in journal.input(self._name(head)):
             values[START] = value
         return values

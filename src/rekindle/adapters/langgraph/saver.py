@@ -50,7 +50,7 @@ class RekindleSaver(BaseCheckpointSaver[Any]):
         self.store = store.store if isinstance(store, AsyncStore) else store
         self._way = Awaiting()
         self._putting = Putting(self.store, trusted=changes == "trusted", refuses=two_writers == "refuse")
-        self._reading = Reading(self.store)
+        self._reading = Reading(self.store, trusted=changes == "trusted")
         self._threads = Threads(self.store, self._reading)
 
     @classmethod
