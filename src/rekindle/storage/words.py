@@ -20,10 +20,12 @@ def _packed(text: str) -> bytes:
     return (bytes((0xA0 | len(data),)) if len(data) < 32 else bytes((0xD9, len(data)))) + data
 
 
-WORDS = Words(
+TEXT = (
     b"".join(map(_packed, _LISTED))
     + b"\x95\xa9__start__\xa8messages\xafbranch:to:agent\xa9__input__\xa5agent"
     + b"\x83\xa6source\xa5input\xa4step\x01\xa7parents\x80\x83\xa6source\xa4loop\xa4step\x01\xa7parents\x80"
     + b"\xa4main\xc4\x08\xc4\x10\x93\x03\xc0\x91\x92\xc4\x09\xa8messages\x93\x01\xc0"
     + b"\x83\xa9langgraph\xc4\xa7journal\xcd\xacparent_alias\xc4\x10"
 )
+
+WORDS = Words(TEXT)
