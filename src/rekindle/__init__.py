@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .adapters.track import Tracker as Tracker
+    from .adapters.track import track as track
     from .errors import ConflictError as ConflictError
     from .errors import CorruptDataError as CorruptDataError
     from .errors import InvalidInputError as InvalidInputError
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Tracker": "adapters.track",
+    "track": "adapters.track",
     "Checkpoint": "model",
     "CheckpointDiff": "manager",
     "CheckpointManager": "manager",
