@@ -9,6 +9,12 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SAYS = {
+    "any_agent.py": [
+        "process 1: is killed while it books the hotel",
+        "process 2: begins with {'train': 80}, 420 left",
+        "main: 162 left, after train, hotel, museum",
+        "no-hotel: 360 left, after train, hostel",
+    ],
     "chat_agent.py": [
         "2nd process: begins with 4 messages",
         "2nd process: turn 3 saved: plan: what a prune would do",

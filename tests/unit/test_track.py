@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +350,16 @@ def test_a_store_it_opened_is_closed_with_it_and_no_other(tmp_path: Path, store:
     assert store.agents() == ["a"]
 
 
+def test_a_tracker_that_is_forgotten_leaves_no_store_open(tmp_path: Path) -> None:
+    agent = track({}, "a", store=tmp_path / "own.db")
+    agent.save()
+    store = agent.store
+    del agent
+    gc.collect()
+    with pytest.raises(rekindle.UnavailableError):
+        store.agents()
+
+
 def test_it_begins_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with track({"n": 1}, "a") as agent:
@@ -542,6 +554,18 @@ def test_the_awaited_calls_do_the_same(store: Store) -> None:
     asyncio.run(body())
 
 
+def test_saves_of_many_threads_follow_each_other(store: Store) -> None:
+    agent = track({"n": 1}, "a", store=store)
+    threads = [threading.Thread(target=lambda: [agent.save() for _ in range(5)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (agent.branch, agent.checkpoint) == ("main", store.get("a"))
+    assert list(store.branches("a")) == ["main"]
+    assert len(store.history("a")) == 20
+
+
 def test_saves_of_many_tasks_follow_each_other(store: Store) -> None:
     async def body() -> None:
         state = {"n": 1}
@@ -625,11 +649,14 @@ def test_methods_and_whatever_awaits_are_steps(store: Store) -> None:
         agent.step(tools.add)(1)
         assert await agent.step(tools.later)(10) == "done"
         assert await agent.step(lambda: tools.later(100))() == "done"
+        agent.step(partial(tools.add, 1000))()
         with pytest.raises(ZeroDivisionError):
             await agent.step(tools.fail)()
 
     asyncio.run(body())
-    assert [(c.label, c.state["n"]) for c in store.list("a")] == [("<lambda>", 111), ("later", 11), ("add", 1)]
+    assert [(c.label, c.state["n"]) for c in store.list("a")] == [
+        ("add", 1111), ("<lambda>", 111), ("later", 11), ("add", 1),
+    ]  # fmt: skip
 
 
 def test_what_a_step_could_not_save_keeps_it_from_running(store: Store) -> None:

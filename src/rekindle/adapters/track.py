@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import weakref
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -107,6 +108,7 @@ class Tracker(Generic[T]):
         self._first = False
         self._behind = False
         self._turn = 0
+        self._lock = threading.Lock()
         given = store.store if isinstance(store, AsyncStore) else store
         self.store: Store = given if isinstance(given, Store) else open_store(given)
         self._own_store = None if given is self.store else weakref.finalize(self, self.store.close)
@@ -194,8 +196,9 @@ class Tracker(Generic[T]):
                 raise
             raise told from e
         checkpoint = self.store._answer(saved)
-        if turn == self._turn:  # else a state was put back meanwhile, and saves go on from that
-            self._follow(checkpoint, saved.branched_from)
+        with self._lock:
+            if turn == self._turn:  # else a state was put back meanwhile, and saves go on from that
+                self._follow(checkpoint, saved.branched_from)
         return checkpoint
 
     def _must_be_first(self) -> None:
@@ -276,9 +279,10 @@ class Tracker(Generic[T]):
         return ref
 
     def _go_on(self, checkpoint: Checkpoint, branch: str, *, behind: bool) -> None:
-        self._turn += 1
-        self.checkpoint, self._line = checkpoint, Line(checkpoint.seq, branch)
-        self._behind, self.branched_from = behind, None
+        with self._lock:
+            self._turn += 1
+            self.checkpoint, self._line = checkpoint, Line(checkpoint.seq, branch)
+            self._behind, self.branched_from = behind, None
 
     # -- steps, and the end ------------------------------------------------------------------------------------------
 

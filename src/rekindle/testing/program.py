@@ -43,6 +43,7 @@ class Job:
     """In a fork: after which step it begins."""
     who: str = ""
     effects: str = ""
+    """A file to note in which steps were done. Without one a job is a plain run, to try a program with."""
     stop: tuple[str, int] | None = None
     _tell: Callable[..., None] = field(default=lambda **told: None, repr=False, compare=False)
 
@@ -51,8 +52,9 @@ class Job:
         the step has seen: the task, and the answers before it. The same gives the same; anything else, another.
         """
         self._be(BEGIN, step)
-        with open(self.effects, "ab", buffering=0) as file:
-            file.write(f"{step}\n".encode())
+        if self.effects:
+            with open(self.effects, "ab", buffering=0) as file:
+                file.write(f"{step}\n".encode())
         self._be(INSIDE, step)
         digest = hashlib.blake2b(repr((step, seen)).encode(), digest_size=6).hexdigest()
         return f"step {step}{self.who} {digest}"
