@@ -32,7 +32,7 @@ class Kit(AdapterConformance):
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Unkilled:
     """What the program does where nothing is wrong with it."""
     bench = Bench(tmp_path_factory.mktemp("sound"), str(BROKEN), "sqlite", 3)
-    return Unkilled(bench, bench.run(), 1.0)
+    return Unkilled(bench, bench.run(), 1.0, 1.0)
 
 
 @pytest.fixture
@@ -43,10 +43,11 @@ def bench(sound: Unkilled, tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def finished(sound: Unkilled, tmp_path: Path) -> Bench:
+def finished(sound: Unkilled, tmp_path: Path) -> Iterator[Bench]:
     copy = sound.bench.copy(tmp_path / "finished")
     (copy.folder / "effects.txt").unlink()
-    return copy
+    yield copy
+    copy.close()
 
 
 @pytest.mark.parametrize(
@@ -115,4 +116,5 @@ def test_a_program_that_cannot_be_imported_is_told_apart(tmp_path: Path) -> None
         with pytest.raises(AssertionError, match="without a word"):
             bench.run()
         bench.close()
+        assert "not here" in (bench.folder / "said.txt").read_text() or each is nursery
     nursery.close()

@@ -183,14 +183,15 @@ class Bench:
     def anew(self, folder: Path) -> Bench:
         """The same in another folder, with nothing in it yet."""
         folder.mkdir()
-        return replace(self, folder=folder, running=[])
+        return replace(self, folder=folder)
 
     def copy(self, folder: Path) -> Bench:
         """The same in another folder. No process may be at work in it; killed ones are not."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-        return replace(self, folder=folder, running=[])
+        return replace(self, folder=folder)
 
     def close(self) -> None:
+        """No process of its own or of its copies is left."""
         for running in self.running:
             running.kill()
 
