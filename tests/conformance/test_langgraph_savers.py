@@ -1,6 +1,7 @@
-"""LangGraph's own conformance suite, whole, on every storage."""
+"""LangGraph's own conformance suite, whole, on every storage; and ours for adapters."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
 
 from rekindle.adapters.langgraph import RekindleSaver
+from rekindle.testing.adapter import AdapterConformance
 
+HERE = Path(__file__).parent
 THEIRS = 81
 
 
@@ -28,3 +31,13 @@ def test_their_suite_passes_whole(url: str, tmp_path: Path) -> None:
     assert set(report.results) == {capability.value for capability in Capability}
     assert all(result.detected and result.passed for result in report.results.values())
     assert sum(result.tests_passed for result in report.results.values()) == THEIRS
+
+
+class TestAGraph(AdapterConformance):
+    program = HERE / "langgraph_agent.py"
+    warm = hasattr(os, "fork")
+
+
+class TestAGraphAwaited(AdapterConformance):
+    program = HERE / "langgraph_async_agent.py"
+    warm = hasattr(os, "fork")
