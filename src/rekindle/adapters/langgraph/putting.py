@@ -74,7 +74,9 @@ class Putting:
         self, way: Way, key: Key, place: Place, config: Config, checkpoint: Mapping[str, Any],
         metadata: Mapping[str, Any], new: Mapping[str, Any],
     ) -> Request:  # fmt: skip
-        parent = ROOT if place.checkpoint is None else await way.read(lambda: self._parent(key, place))
+        parent = ROOT if place.checkpoint is None else self._known_parent(key, place.checkpoint)
+        if parent is None:
+            parent = await way.read(lambda: self._parent(key, place))
         if parent == ROOT and place.ns:
             await way.read(lambda: self._check_above(place, metadata))
         values = dict(checkpoint["channel_values"])
@@ -89,11 +91,14 @@ class Putting:
             changed=frozenset(new), identity=self._trusted,
         )  # fmt: skip
 
+    def _known_parent(self, key: Key, checkpoint: str) -> int | None:
+        """Its seq, where this process has put or loaded it of late: it need not be looked up."""
+        marks = list(self._engine.tip(key).marks.items())
+        return next((seq for seq, mark in marks[::-1] if mark.alias == checkpoint), None)
+
     def _parent(self, key: Key, place: Place) -> int:
         assert place.checkpoint is not None
-        tip = self._engine.tip(key)
-        known = next((seq for seq, mark in list(tip.marks.items())[::-1] if mark.alias == place.checkpoint), 0)
-        seq = known or self._engine.own_seq(key, place.checkpoint)
+        seq = self._engine.own_seq(key, place.checkpoint)
         if not seq:
             raise NotFoundError(
                 "parent-gone", f"thread {place.thread!r} has no checkpoint {place.checkpoint!r}: it was deleted",

@@ -45,6 +45,8 @@ def draft_input(checkpoint: str, value: Any) -> Draft:
 
 
 def _is_small(value: Any) -> bool:
+    if type(value) in (str, bytes) and len(value) > _SMALL:
+        return False
     return value is None or (type(value) in (bool, int, float, str, bytes) and len(codec.pack(value)) <= _SMALL)
 
 

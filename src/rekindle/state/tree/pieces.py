@@ -10,7 +10,7 @@ from .nodes import JOURNAL_SPAN, Place
 
 _LEAST = 64
 """Bytes: for less, a place costs what it saves."""
-_MOST_BYTES, _MOST = 256 << 10, 256
+_MOST_BYTES, _MOST = 64 << 10, 256
 _BASES = 4
 _LEAST_BASE = 64
 

@@ -17,6 +17,7 @@ from ...storage.record import Head
 from ..engine import Engine
 from ..journal import entries
 from ..resolve import AnyRef, Resolver
+from ..saving.drafts import KEPT
 from ..saving.tips import branch_heads
 from ..view import AgentView
 from .bringing import Bringing
@@ -74,7 +75,8 @@ def export(engine: Engine, refs: Resolver, ref: AnyRef, file: Target, *, branch_
 def _notes(engine: Engine, key: Key, seqs: set[int], outgoing: Outgoing) -> None:
     """The entries of the journal that belong to these checkpoints, oldest first."""
     for entry in list(entries(engine, key))[::-1]:
-        if engine.own_seq(key, entry.of) in seqs:
+        # what was kept is in the states
+        if entry.kind != KEPT and engine.own_seq(key, entry.of) in seqs:
             with engine.reading(entry.head):
                 outgoing.note(entry)
 
