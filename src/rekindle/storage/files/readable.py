@@ -15,8 +15,9 @@ from typing import Any
 from ...errors import CorruptDataError, RekindleError, UnsupportedError
 from ...state.shown.plain import packed_of, plain_of
 from ...state.tree.nodes import check
-from ...state.tree.slots import RAW, SPLICE, inflate, pack_body, parse, unpack_body
+from ...state.tree.slots import RAW, SPLICE, pack_body, parse, unpack_body
 from ...state.values.codec import array_header
+from ..words import WORDS
 
 FORMAT = 1
 _CHECK_LENGTH = 16
@@ -106,7 +107,7 @@ def _facts(head: bytes) -> dict[str, Any]:
     facts["time"] = (_EPOCH + dt.timedelta(milliseconds=facts["time"])).isoformat(timespec="milliseconds") + "Z"
     sealed = head[start:]
     packed = bool(head[2] & 1)
-    facts |= _sealed_facts(inflate(sealed, _LIMIT) if packed else sealed)
+    facts |= _sealed_facts(WORDS.inflate(sealed, _LIMIT) if packed else sealed)
     if packed:  # another zstd would not compress it to the same bytes: they are kept
         del facts["root"]
         facts["sealed"] = _base64(sealed)

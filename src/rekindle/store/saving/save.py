@@ -147,7 +147,7 @@ class Saving:
         filling.seal()
         body = pack_body(filling.slots)
         self._head = self._make_head(view.agent(request.key.agent), view.seq)
-        data, link = seal(self._head, body)
+        data, link = seal(self._head, body, compress=engine.storage.compresses)
         object.__setattr__(self._head, "link", link)
         record = Record(request.key, self._seq, data, body, request.alias, shared)
         return Append((*self._drafts.records(request.drafts, view.seq), record), view.seq)
