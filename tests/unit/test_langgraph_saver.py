@@ -414,3 +414,39 @@ def test_the_checkpoint_node_never_fails_the_graph(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.ERROR, "rekindle.langgraph"):
         assert graph.compile().invoke({"log": [1]}, thread())["log"] == [1]
     assert "checkpoint_failed" in caplog.text
+
+
+class Wide(TypedDict, total=False):
+    log: Annotated[list[Any], operator.add]
+    summary: str
+    facts: dict[str, Any]
+    pair: tuple[str, ...]
+    seen: set[str]
+
+
+def test_channels_of_every_shape_come_back_and_so_does_every_entry(saver: RekindleSaver, store: rekindle.Store) -> None:
+    def step(state: Wide) -> Wide:
+        n = len(state["log"])
+        return {
+            "log": [f"{n} " + "l" * 300, {"n": n, "text": "m" * 300}],
+            "summary": f"so far {n} " + "s" * 500,
+            "facts": {**state.get("facts", {}), f"fact {n}": "f" * 700, "count": n},
+            "pair": (f"{n}", "p" * 400),
+            "seen": {*state.get("seen", ()), f"{n}" * 200},
+        }
+
+    graph: Any = StateGraph(Wide)
+    graph.add_node("step", step)
+    graph.add_edge(START, "step")
+    ours, theirs = graph.compile(checkpointer=saver), graph.compile(checkpointer=InMemorySaver())
+    for n in range(6):
+        given = {"log": [f"ask {n} " + "q" * 300]}
+        assert ours.invoke(given, thread()) == theirs.invoke(given, thread())
+    for mine, other in zip(ours.get_state_history(thread()), theirs.get_state_history(thread()), strict=True):
+        assert type(mine.values.get("pair", ())) is tuple  # theirs comes back as a list
+        assert {**mine.values, "pair": 0} == {**other.values, "pair": 0}
+        assert (mine.next, mine.metadata) == (other.next, other.metadata)
+        assert [task.name for task in mine.tasks] == [task.name for task in other.tasks]
+    report = store.verify(restore=True, imports=["rekindle.adapters.langgraph"])
+    assert not report.problems
+    assert report.entries > 12

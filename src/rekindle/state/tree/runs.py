@@ -96,11 +96,18 @@ class RunWriter:
             run.raw, run.lengths = content, lengths
 
     def rest(
-        self, elements: Iterable[bytes | Child], before: list[Run | Child], old: Sequence[Run | Child], closes: Closes
+        self,
+        elements: Iterable[bytes | Child],
+        before: list[Run | Child],
+        old: Sequence[Run | Child],
+        closes: Closes,
+        *,
+        of_list: bool = False,
     ) -> list[Run | Child]:
         """Items for elements that follow `before`; what `old` items are no longer placed may be used again.
 
-        A run at the end of `before` that is still open is taken off it and continued.
+        A run at the end of `before` that is still open is taken off it and continued. New elements `of_list` may be put
+        into a journal.
         """
         last = before[-1] if before else None
         tail = last if isinstance(last, Run) and not last.closed else None
@@ -112,17 +119,18 @@ class RunWriter:
             if first is None:
                 return [tail]
             if isinstance(first, Child):
-                return [tail, first, *self._placed(groups, old)]
+                return [tail, first, *self._placed(groups, old, of_list=of_list)]
             added, closed = first
-            return [self.appended(tail, added, closed=closed), *self._placed(groups, old)]
-        return list(self._placed(groups, old)) if old else [self._made(group) for group in groups]
+            longer = self.appended(tail, added, closed=closed, of_list=of_list)
+            return [longer, *self._placed(groups, old, of_list=of_list)]
+        return list(self._placed(groups, old, of_list=of_list))
 
-    def _made(self, group: Child | tuple[list[bytes], bool]) -> Run | Child:
+    def _made(self, group: Child | tuple[list[bytes], bool], *, of_list: bool) -> Run | Child:
         if isinstance(group, Child):
             return group
         elements, closed = group
         content = b"".join(elements)
-        keeps = self._out.keep is not None and _KEPT <= len(content) < cut.BIG
+        keeps = of_list and self._out.keep is not None and _KEPT <= len(content) < cut.BIG
         found: Stretches | None = [(elements, None)] if keeps else self._out.split(elements)
         if found is None or (len(found) == 1 and found[0][1] is not None):
             lengths = [len(e) for e in elements]
@@ -147,12 +155,12 @@ class RunWriter:
         return places
 
     def _placed(
-        self, groups: Iterator[Child | tuple[list[bytes], bool]], old: Sequence[Run | Child]
+        self, groups: Iterator[Child | tuple[list[bytes], bool]], old: Sequence[Run | Child], *, of_list: bool
     ) -> Iterator[Run | Child]:
         """Groups as items: an old run that is the same, else an edit of an old run that has gone, else a new one."""
         if not old:
             for group in groups:
-                yield self._made(group)
+                yield self._made(group, of_list=of_list)
             return
         found = list(groups)
         runs = {run.digest: run for run in old if isinstance(run, Run)}
@@ -168,7 +176,7 @@ class RunWriter:
             elif (candidate := next(gone, None)) is not None:
                 yield self.edited(candidate, group[0], closed=group[1])
             else:
-                yield self._made(group)
+                yield self._made(group, of_list=of_list)
 
     def edited(self, old: Run, elements: list[bytes], *, closed: bool) -> Run:
         """A run whose elements were `old`'s: only what differs is written, while that is much less than all."""
@@ -184,7 +192,7 @@ class RunWriter:
         slot = slots.splice_slot(data, [len(e) for e in added], splices, compress=self._out.compress)
         return self._spliced(old, slot, content, lengths, len(elements), closed)
 
-    def appended(self, old: Run, added: list[bytes], *, closed: bool) -> Run:
+    def appended(self, old: Run, added: list[bytes], *, closed: bool, of_list: bool) -> Run:
         """An open run with more elements at its end."""
         data = b"".join(added)
         more = [len(e) for e in added]
@@ -192,7 +200,7 @@ class RunWriter:
         lengths = None if known is None else [*known, *more]
         slot, stream = None, old.stream
         old.stream = None  # another branch may go on from the same run: a stream is continued once
-        keeps = self._out.keep is not None and _KEPT <= len(data) <= MOST
+        keeps = of_list and self._out.keep is not None and _KEPT <= len(data) <= MOST
         found: Stretches | None = [(added, None)] if keeps else self._out.split(added)
         if found is not None:
             return self._longer(old, raw, data, lengths, self._laid(old.places, found), len(added), closed, None)

@@ -259,7 +259,7 @@ class Writer:
             at += item.count
             k += 1
         rest = self._list_elements(value, at, [x for x in old[k:] if isinstance(x, Child)])
-        items += self._runs.rest(rest, items, old[k:], cut.closes_list)
+        items += self._runs.rest(rest, items, old[k:], cut.closes_list, of_list=True)
         return self._node(kind, items, prior, same=max(0, same))
 
     def _again_in_list(
