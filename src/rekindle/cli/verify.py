@@ -41,14 +41,16 @@ def cmd_verify(session: Session, restore: bool, imports: tuple[str, ...]) -> int
         ]
         out.table(columns, rows)
         out.line("")
+    entries = f" and {report.entries:,} journal {'entry' if report.entries == 1 else 'entries'}"
+    restored = "state" if report.entries else "checkpoint"
     checked = (
-        f"{words.count(report.checkpoints, 'checkpoint')} of {words.count(report.agents, 'agent')}, "
+        f"{words.count(report.checkpoints, 'checkpoint')}{entries if report.entries else ''} of {words.count(report.agents, 'agent')}, "
         f"{words.count(report.operations, 'operation')}, {words.count(report.parts, 'part')}, "
         f"{words.size(report.bytes)}"
     )
     out.line(f"checked {checked}")
     if report.restored is not None:
-        out.line(f"restored {words.count(report.restored, 'checkpoint')}")
+        out.line(f"restored {words.count(report.restored, restored)}")
     if code == exits.OK:
         out.line(("all of it is what was written", "good"))
     elif code == exits.CORRUPT:
@@ -58,6 +60,7 @@ def cmd_verify(session: Session, restore: bool, imports: tuple[str, ...]) -> int
             "what is not named above is whole: `rekindle export` takes it out",
         )
     else:
-        out.line((f"whole, but {words.count(len(report.problems), 'checkpoint')} would not come back here", "warn"))
-        out.note("", "`--import MODULE` names a module of yours that registers the types")
+        out.line((f"whole, but {words.count(len(report.problems), restored)} would not come back here", "warn"))
+        module = "a module of yours that registers the types (of LangGraph's threads: rekindle.adapters.langgraph)"
+        out.note("", f"`--import MODULE` names {module}")
     return code
