@@ -44,7 +44,8 @@ def cmd_verify(session: Session, restore: bool, imports: tuple[str, ...]) -> int
     entries = f" and {report.entries:,} journal {'entry' if report.entries == 1 else 'entries'}"
     restored = "state" if report.entries else "checkpoint"
     checked = (
-        f"{words.count(report.checkpoints, 'checkpoint')}{entries if report.entries else ''} of {words.count(report.agents, 'agent')}, "
+        f"{words.count(report.checkpoints, 'checkpoint')}{entries if report.entries else ''} of "
+        f"{words.count(report.agents, 'agent')}, "
         f"{words.count(report.operations, 'operation')}, {words.count(report.parts, 'part')}, "
         f"{words.size(report.bytes)}"
     )
@@ -61,6 +62,6 @@ def cmd_verify(session: Session, restore: bool, imports: tuple[str, ...]) -> int
         )
     else:
         out.line((f"whole, but {words.count(len(report.problems), restored)} would not come back here", "warn"))
-        module = "a module of yours that registers the types (of LangGraph's threads: rekindle.adapters.langgraph)"
+        module = "a module of yours that registers the types (LangGraph's: rekindle.adapters.langgraph)"
         out.note("", f"`--import MODULE` names {module}")
     return code
