@@ -312,8 +312,8 @@ def _pieces(run: Run) -> int:
 def with_place(places: list[Place], new: Place) -> list[Place]:
     """Places with one more; a neighbour of the last one only makes it longer."""
     seq, n, slot = places[-1] if places else (None, 0, 0)
-    if type(seq) is int and type(new[0]) is int and seq + n == new[0] and slot == new[2]:
-        return [*places[:-1], (seq, n + 1, slot)]
+    if type(seq) is int and type(new[0]) is int and 0 <= seq == new[0] - n and slot == new[2]:
+        return [*places[:-1], (seq, n + 1, slot)]  # one of a journal, -seq, is nobody's neighbour
     return [*places, new]
 
 
