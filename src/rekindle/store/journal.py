@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UnavailableError
-from ..state.values import codec
 from ..storage.base import Key, has_checkpoints, journal_of
 from ..storage.record import Head
 from .engine import Engine
 from .ranges import Ranges
-from .saving.drafts import OF, Draft
+from .saving.drafts import Draft, about_of
 from .saving.noting import Noting
 from .saving.ways import Way
 from .view import Edit, View
@@ -54,8 +53,7 @@ def entries(engine: Engine, key: Key, *, after: int = 0) -> Iterator[Entry]:
         if head.seq <= after:
             return
         if head.seq not in dropped:
-            about = codec.unpack(head.metadata)
-            yield Entry(head, head.kind, str(about.pop(OF)), about)
+            yield Entry(head, head.kind, *about_of(head))
 
 
 def values(engine: Engine, entry: Entry) -> list[Any]:

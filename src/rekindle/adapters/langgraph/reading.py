@@ -16,7 +16,7 @@ from ...state.values import codec
 from ...storage.base import Key, has_checkpoints
 from ...storage.record import Head, long_id
 from ...store import Store
-from ...store.saving.save import JOURNAL_FROM
+from ...store.saving.tips import entries_from
 from .lazy import LazyValues, LazyWrites
 from .places import BAR, Place, agent_of, config_of, place_of, thread_of
 from .shape import START, is_checkpoint, unpack_rest
@@ -62,7 +62,7 @@ class Reading:
         return head if is_checkpoint(head) else None
 
     def tuple_of(self, place: Place, head: Head, thread: Any = None) -> CheckpointTuple:
-        journal = Journal(self._engine, head.key, after=_entries_after(head))
+        journal = Journal(self._engine, head.key, after=entries_from(head) - 1)
         values = self._values(head, journal, bound=self._trusted)
         return self._tuple(place, head, values, journal.pending(self._name(head)), thread)
 
@@ -187,10 +187,6 @@ class Reading:
             )
             for channel in channels
         }
-
-
-def _entries_after(head: Head) -> int:
-    return int(head.more.get(JOURNAL_FROM, 1)) - 1
 
 
 def _fits(head: Head, wanted: Mapping[str, Any] | None) -> bool:

@@ -18,8 +18,7 @@ from ..answers import id_of
 from ..engine import Engine
 from ..ranges import Ranges
 from ..resolve import Resolver
-from ..saving.save import JOURNAL_FROM
-from ..saving.tips import branch_heads
+from ..saving.tips import JOURNAL_FROM, branch_heads
 from ..view import IMPORTING, AgentView, Edit, View
 from .catalog import Catalog
 from .file import damaged

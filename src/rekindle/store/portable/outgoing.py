@@ -15,7 +15,7 @@ from ...storage.record import EMPTIED, Head
 from ..answers import id_of
 from ..engine import Engine
 from ..journal import Entry
-from ..saving.save import JOURNAL_FROM
+from ..saving.tips import JOURNAL_FROM
 from ..spans import span_of
 from .file import PortableWriter
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from ...errors import CorruptDataError
 from ...state.tree import slots
 from ...state.tree.against import against_slot
 from ...state.tree.apart import ApartWriter
@@ -16,7 +17,7 @@ from ...state.tree.pieces import in_agent
 from ...state.tree.slots import pack_body
 from ...state.values import codec
 from ...storage.base import Key, Record, journal_of
-from ...storage.record import Head, seal, short_id
+from ...storage.record import EMPTIED, Head, seal, short_id
 from ..engine import Engine
 from .filling import Filling
 from .tips import Tip
@@ -29,6 +30,15 @@ def short(name: str) -> UUID | str:
     """A name that is the text of a UUID as a UUID, which takes less room; `str` gives it back."""
     stored = short_id(name)
     return UUID(bytes=stored) if isinstance(stored, bytes) else name
+
+
+def about_of(head: Head) -> tuple[str, dict[str, Any]]:
+    """Of an entry: the checkpoint it belongs to, and what else is known about it."""
+    about = codec.unpack(head.metadata)
+    of = about.pop(OF, None) if type(about) is dict else None
+    if type(of) not in (str, UUID):
+        raise CorruptDataError("bad-record", f"record {head.seq} of {head.key.agent!r} is no entry of a journal")
+    return str(of), about
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +72,30 @@ class Drafts:
 
     def __init__(self, engine: Engine, key: Key, tip: Tip) -> None:
         self._engine = engine
-        self._key = Key(key.user, journal_of(key.agent))
+        self._agent, self._key = key, Key(key.user, journal_of(key.agent))
         self._tip = tip
         self._made: list[tuple[Draft, int, frozenset[int], list[Laid]]] = []
         self._fillings: list[Filling] = []
         self._kept: _Kept | None = None
 
     def settle(self) -> None:
-        """Know where the journal ends."""
-        if self._tip.journal is None:
-            newest = self._engine.newest(self._key)
-            self._tip.journal = newest.seq if newest is not None else 0
+        """Know where the journal ends, and what is in it of checkpoints that are not there yet."""
+        tip, engine = self._tip, self._engine
+        if tip.journal is not None:
+            return
+        found: list[Head] = []
+        for head in engine.heads(self._key, batch=4):
+            if found and head.seq < tip.begins:
+                break
+            found.append(head)
+        first: dict[str, int] = {}
+        for head in reversed(found):
+            if EMPTIED not in head.more and head.seq >= tip.begins:
+                first.setdefault(about_of(head)[0], head.seq)
+        for of, seq in first.items():
+            if not engine.own_seq(self._agent, of):
+                tip.note_early(of, seq)
+        tip.journal = found[0].seq if found else 0
 
     def keep(self, elements: list[bytes], of: str) -> Place:
         """Put elements of a state into a record of their own, as what was written on the checkpoint `of`; before any

@@ -17,7 +17,7 @@ from ..engine import Engine
 from ..view import AgentView, View
 from .drafts import Draft, Drafts
 from .filling import Filling
-from .tips import Mark, Tip, unknown_heads
+from .tips import JOURNAL_FROM, Mark, Tip, unknown_heads
 
 
 @dataclass(slots=True)
@@ -29,8 +29,6 @@ class Line:
     branch: str
 
 
-JOURNAL_FROM = "journal"
-"""In a head's `more`: the seq its entries in the journal begin at."""
 ROOT = 0
 """As a request's parent: none at all, even where the branch has a head."""
 
@@ -328,7 +326,7 @@ class Saving:
         more = dict(request.more or {})
         if request.journaled:
             self._drafts.settle()
-            more[JOURNAL_FROM] = self._tip.early.get(self._own_name(), (self._tip.journal or 0) + 1)
+            more[JOURNAL_FROM] = self._tip.entries_of(self._own_name(), self._base)
         if self._mark is not None and self._mark.alias is not None:
             more["parent_alias"] = short_id(self._mark.alias)
         return Head(

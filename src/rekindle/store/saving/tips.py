@@ -9,13 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...errors import CorruptDataError
 from ...state.tree.nodes import Node
 from ...state.tree.pieces import Pieces
 from ...storage.record import Head
 from ..view import AgentView
 
+JOURNAL_FROM = "journal"
+"""In a head's `more`: the seq its entries in the journal begin at."""
 _TREES = 4
 _EARLY = 256
+_NEVER = 1 << 62
 
 
 class Mark(NamedTuple):
@@ -24,6 +28,16 @@ class Mark(NamedTuple):
     link: bytes
     alias: str | None
     branch: str
+    entries: int
+    """Where its entries in the journal begin."""
+
+
+def entries_from(head: Head) -> int:
+    """No entry of a checkpoint lies before that one; 1 where the record does not tell."""
+    first = head.more.get(JOURNAL_FROM, 1)
+    if type(first) is not int or first < 1:
+        raise CorruptDataError("bad-record", f"record {head.seq} of {head.key.agent!r} says no place of its entries")
+    return first
 
 
 class Turn:
@@ -96,12 +110,25 @@ class Tip:
     pieces: Pieces = field(default_factory=Pieces)
     early: dict[str, int] = field(default_factory=dict)
     """The first entries of checkpoints that are not there yet: a framework may write these down first."""
+    learned: int = 0
+    """The newest record when this was learned: what came since, and its entries, this process has written."""
+    begins: int = _NEVER
+    """Where that record's entries begin: from there on, early ones are looked for in the journal."""
 
     def note_early(self, of: str, seq: int) -> None:
         if all(mark.alias != of for mark in self.marks.values()):
             self.early.setdefault(of, seq)
             if len(self.early) > _EARLY:
                 del self.early[next(iter(self.early))]
+                self.known, self.learned = False, _NEVER  # what is forgotten now may be asked for: look again
+
+    def entries_of(self, name: str, parent: int) -> int:
+        """Where the entries begin of a checkpoint that is about to come; where the journal ends is known. None of them
+        is older than the parent's: others may have written some before this was learned."""
+        assert self.journal is not None
+        if parent < self.learned:
+            return self.marks[parent].entries if parent else 1
+        return self.early.get(name, self.journal + 1)
 
     def forget(self) -> None:
         """It is not known any more how things are, nor what a save that failed has taught the trees."""
@@ -113,6 +140,9 @@ class Tip:
         self.operation = operation
         self.newest = newest.seq if newest is not None else 0
         self.heads = branch_heads(newest, view)
+        self.learned = self.newest
+        self.begins = entries_from(newest) if newest is not None else 1
+        self.early.clear()
         self.marks.clear()
         if newest is not None:
             self.mark(newest)
@@ -123,7 +153,7 @@ class Tip:
     def mark(self, head: Head) -> None:
         if len(self.marks) > 64:
             self.marks.clear()
-        self.marks[head.seq] = Mark(head.link, head.alias, head.branch)
+        self.marks[head.seq] = Mark(head.link, head.alias, head.branch, entries_from(head))
 
     def keep_tree(self, seq: int, node: Node) -> None:
         self.trees[seq] = node
