@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...state.tree.nodes import Index, Kind, Place, Run, item_from
 from ...state.tree.read import Reader
 from ...state.tree.recall import places_of
-from ...state.tree.slots import apart
+from ...state.tree.slots import Slot, apart
 from ...state.values import codec
 from ...storage.base import Key
 from ...storage.record import EMPTIED, Head
@@ -26,6 +26,8 @@ Pieces and indexes are numbered as they come. A tree is a node as records carry 
 count, size, flags], and its indexes, [number]."""
 ORIGIN = "origin"
 """In a head's `more`: the id it was imported under, where that is another checkpoint's here."""
+Name = tuple[Any, int, int]
+"""Where a piece lies here."""
 NOT_CARRIED = ("parent_alias", ORIGIN, EMPTIED, JOURNAL_FROM)
 
 
@@ -38,7 +40,9 @@ class Outgoing:
         self._out = out
         self._fetch = engine.fetch(key)
         self._hasher = engine.hasher(key.user)
-        self._pieces: dict[Any, int] = {}
+        self._pieces: dict[tuple[int, Name], int] = {}
+        """By the number of the piece it goes on from, and by what it is."""
+        self._written = 0
         self._indexes: dict[bytes, int] = {}
 
     def head(self, head: Head, parent: int, label: str | None) -> None:
@@ -82,7 +86,7 @@ class Outgoing:
         """The number of a run's last piece; those that are not in the file yet are written."""
         places = places_of(stored)
         names = [name for place in places for name in self._names(place)]
-        last = self._pieces.get(names[-1])
+        last = self._known(names)
         if last is None:
             run = item_from(stored, self._hasher)
             assert isinstance(run, Run)
@@ -90,15 +94,31 @@ class Outgoing:
             Reader(lambda _: found, self._hasher).contents([run], kind)  # what is damaged is not handed on
             last = -1
             for name, piece in zip(names, apart([slot for part in found for slot in part]), strict=True):
-                number = self._pieces.get(name)
+                number = self._pieces.get((last, name))
                 if number is None:
-                    splices = None if piece.splices is None else [x for splice in piece.splices for x in splice]
-                    self._out.add([PIECE, last, splices, piece.lengths, piece.payload])
-                    number = self._pieces[name] = len(self._pieces)
+                    number = self._pieces[last, name] = self._piece(last, piece)
                 last = number
         return last
 
-    def _names(self, place: Place) -> Iterable[tuple[Any, int, int]]:
+    def _known(self, names: Sequence[Name]) -> int | None:
+        """The number of the last of these pieces, where all of them are in the file, each going on from the one before:
+        what lies in a journal may stand behind one thing in this run, and behind another in that."""
+        last: int | None = -1
+        for name in names:
+            if last is not None:
+                last = self._pieces.get((last, name))
+        return last
+
+    def _piece(self, before: int, piece: Slot) -> int:
+        """The number of a piece that is written; of one that adds nothing, that of the one before."""
+        if before >= 0 and not piece.payload and piece.splices is None:
+            return before
+        splices = None if piece.splices is None else [x for splice in piece.splices for x in splice]
+        self._out.add([PIECE, before, splices, piece.lengths, piece.payload])
+        self._written += 1
+        return self._written - 1
+
+    def _names(self, place: Place) -> Iterable[Name]:
         span = span_of(self._key.agent, place)
         if span is None:
             return [place]
