@@ -1,0 +1,141 @@
+"""What a checkpoint shares with its thread's journal: named in one line, read in any order, there for as long as it is
+named."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rekindle
+from rekindle.adapters.langgraph import RekindleSaver
+from rekindle.storage.base import Key
+from rekindle.store.saving import tips
+
+PAGE = "a page of nothing much, over and over. " * 40
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[rekindle.Store]:
+    with rekindle.open_store(tmp_path / "chat.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def saver(store: rekindle.Store) -> RekindleSaver:
+    return RekindleSaver(store)
+
+
+def message(n: int) -> str:
+    return f"message {n}: " + "".join(f"{n * k:x}" for k in range(1, 600))
+
+
+def ident(n: int) -> str:
+    return f"00000000-0000-0000-0000-{n:012}"
+
+
+def config(checkpoint: str | None = None, thread: str = "t") -> Any:
+    told = {"thread_id": thread, "checkpoint_ns": ""}
+    return {"configurable": told if checkpoint is None else {**told, "checkpoint_id": checkpoint}}
+
+
+def put(saver: RekindleSaver, n: int, parent: int | None, **values: Any) -> Any:
+    checkpoint: Any = {
+        "v": 4, "id": ident(n), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {"page": PAGE, **values},
+        "channel_versions": {}, "versions_seen": {},
+    }  # fmt: skip
+    return saver.put(config(ident(parent) if parent else None), checkpoint, {}, dict.fromkeys(values, 1))
+
+
+def writes(saver: RekindleSaver, n: int, *values: Any, task: str = "task") -> None:
+    saver.put_writes(config(ident(n)), [("messages", value) for value in values], task)
+
+
+def values(saver: RekindleSaver, n: int) -> dict[str, Any]:
+    found = saver.get_tuple(config(ident(n)))
+    assert found is not None
+    return found.checkpoint["channel_values"]
+
+
+def pending(saver: RekindleSaver, n: int, thread: str = "t") -> list[Any]:
+    found = saver.get_tuple(config(ident(n), thread))
+    assert found is not None
+    return [value for _, _, value in found.pending_writes or ()]
+
+
+@pytest.mark.parametrize("count", range(3, 9))
+def test_what_the_journal_has_and_what_follows_it_are_not_taken_for_one_line(saver: RekindleSaver, count: int) -> None:
+    """After records 2 to 4 of the journal comes a record of the thread, which is no neighbour of these."""
+    texts = [message(n) for n in range(count)]
+    put(saver, 1, None, messages=[])
+    for n, text in enumerate(texts):
+        writes(saver, 1, [text], task=str(n))
+    put(saver, 2, 1, messages=texts)
+    put(saver, 3, 2, messages=[*texts, "a few words"])
+    with rekindle.open_store(saver.store.url) as other:
+        assert values(RekindleSaver(other), 3)["messages"] == [*texts, "a few words"]
+
+
+def test_the_same_messages_in_other_lists_and_orders_are_carried_over(saver: RekindleSaver) -> None:
+    texts = [message(n) for n in range(6)]
+    put(saver, 1, None)
+    for n, text in enumerate(texts):
+        writes(saver, 1, [text], task=str(n))
+    put(saver, 2, 1, messages=texts)
+    put(saver, 3, 2, messages=texts[::-1], last=texts[5:], some=texts[1:5])
+    file = io.BytesIO()
+    saver.store.export("t", file)
+    file.seek(0)
+    with rekindle.open_store("memory://") as other:
+        other.import_(file)
+        there = RekindleSaver(other)
+        for n in (2, 3):
+            assert dict(values(there, n)) == dict(values(saver, n))
+        assert other.verify()
+
+
+def test_writes_that_came_before_their_checkpoint_are_found_whoever_puts_it(saver: RekindleSaver) -> None:
+    put(saver, 1, None)
+    writes(saver, 2, [message(1)])
+    with rekindle.open_store(saver.store.url) as other:
+        put(RekindleSaver(other), 2, 1)
+        assert pending(RekindleSaver(other), 2) == [[message(1)]]
+    assert pending(saver, 2) == [[message(1)]]
+
+
+def test_writes_that_came_before_a_fork_are_found_too(saver: RekindleSaver) -> None:
+    for n in (1, 2, 3):
+        put(saver, n, n - 1 or None)
+    writes(saver, 9, ["early"])
+    with rekindle.open_store(saver.store.url) as other:
+        there = RekindleSaver(other)
+        put(there, 4, 3)
+        put(there, 9, 1)
+        assert pending(there, 9) == [["early"]]
+
+
+def test_early_writes_on_very_many_checkpoints_are_all_found(
+    saver: RekindleSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tips, "_EARLY", 3)
+    put(saver, 1, None)
+    for n in range(2, 12):
+        writes(saver, n, [n])
+    for n in range(2, 12):
+        put(saver, n, 1)
+    assert [pending(saver, n) for n in range(2, 12)] == [[[n]] for n in range(2, 12)]
+
+
+def test_a_process_does_not_read_a_whole_journal_to_put(saver: RekindleSaver) -> None:
+    """What others may have written early lies behind what the newest checkpoint begins with."""
+    for n in range(1, 40):
+        put(saver, n, n - 1 or None)
+        writes(saver, n, [n])
+    with rekindle.open_store(saver.store.url) as other:
+        put(RekindleSaver(other), 40, 39)
+        head = other._engine.newest(Key("local", "t"))
+        assert head is not None
+        assert head.more[tips.JOURNAL_FROM] > 39
