@@ -4,7 +4,7 @@ named."""
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 
 import rekindle
 from rekindle.adapters.langgraph import RekindleSaver
-from rekindle.storage.base import Key
+from rekindle.storage.base import Append, Key, Outcome
 from rekindle.store.saving import tips
+from rekindle.store.saving.commit import Committer
 
 PAGE = "a page of nothing much, over and over. " * 40
 
@@ -42,12 +43,12 @@ def config(checkpoint: str | None = None, thread: str = "t") -> Any:
     return {"configurable": told if checkpoint is None else {**told, "checkpoint_id": checkpoint}}
 
 
-def put(saver: RekindleSaver, n: int, parent: int | None, **values: Any) -> Any:
+def put(saver: RekindleSaver, n: int, parent: int | None, run: str = "", **values: Any) -> Any:
     checkpoint: Any = {
         "v": 4, "id": ident(n), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {"page": PAGE, **values},
         "channel_versions": {}, "versions_seen": {},
     }  # fmt: skip
-    return saver.put(config(ident(parent) if parent else None), checkpoint, {}, dict.fromkeys(values, 1))
+    return saver.put(config(ident(parent) if parent else None), checkpoint, {"run_id": run}, dict.fromkeys(values, 1))
 
 
 def writes(saver: RekindleSaver, n: int, *values: Any, task: str = "task") -> None:
@@ -139,3 +140,36 @@ def test_a_process_does_not_read_a_whole_journal_to_put(saver: RekindleSaver) ->
         head = other._engine.newest(Key("local", "t"))
         assert head is not None
         assert head.more[tips.JOURNAL_FROM] > 39
+
+
+def just_before(store: rekindle.Store, act: Callable[[], None]) -> None:
+    """Do that between the next decision of a store and its commit."""
+    append, todo = store._engine.storage.append, [act]
+
+    def late(batch: Sequence[Append]) -> list[Outcome]:
+        if todo:
+            todo.pop()()
+        return append(batch)
+
+    store._engine.committer = Committer(late)
+
+
+def test_what_came_while_a_checkpoint_was_dropped_keeps_what_it_was_written_against(saver: RekindleSaver) -> None:
+    """No operation stops a write that is under way: its entry stays, when those of its checkpoint are collected."""
+    store = saver.store
+    with rekindle.open_store(store.url) as other:
+        late = RekindleSaver(other)
+        put(late, 1, None, run="gone", messages=["a"])
+        writes(late, 1, [message(1)], task="first")
+
+        def meanwhile() -> None:
+            writes(late, 1, [message(1) + " again"], task="second")
+            put(late, 2, 1, messages=["a", message(1) + " again"])
+
+        just_before(store, meanwhile)
+        saver.delete_for_runs(["gone"])
+        for _ in range(2):
+            store.collect()
+            report = store.verify()
+            assert report, report.problems
+    assert values(saver, 2)["messages"] == ["a", message(1) + " again"]

@@ -16,7 +16,7 @@ from typing import Any
 from ..state.tree.against import bases_of
 from ..state.tree.nodes import Child, Index, Item, Node, Place, Run
 from ..state.tree.read import Reader
-from ..state.tree.slots import pack_body, slot_in, unpack_body
+from ..state.tree.slots import pack_body, unpack_body
 from ..storage.base import OPERATIONS, Key, Rewrite, is_journal
 from ..storage.record import Head, emptied, glimpse, open_head
 from .engine import Engine
@@ -37,6 +37,8 @@ class Needed:
 
     slots: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     packs: set[bytes] = field(default_factory=set)
+    entries: set[tuple[str, int]] = field(default_factory=set)
+    """Kept records of journals whose slots may be written against others, that are gone."""
     seen: set[tuple[str, Place]] = field(default_factory=set)
 
 
@@ -113,6 +115,8 @@ def _mark(engine: Engine, key: Key, gone: dict[Key, Ranges], needed: Needed, *, 
             newest = max(newest, seq)
             parent, reaches = glimpse(data)
             if seq not in mine and (after or reaches or parent in mine):
+                if mine and is_journal(key.agent):
+                    needed.entries.add((key.agent, seq))
                 _note(key, engine.root(open_head(key, seq, data)), reader, gone, needed)
         if len(found) < 4096:
             return newest
@@ -136,13 +140,14 @@ def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed:
 
 
 def _note_bases(engine: Engine, user: str, needed: Needed) -> None:
-    """What needed slots of journals were written against is needed too: it was dropped with them."""
-    for (agent, seq), numbers in list(needed.slots.items()):
-        if is_journal(agent):
-            for body in dict(engine.storage.bodies(Key(user, agent), [(seq, seq)])).values():
-                for number in list(numbers):
-                    for base, slot in bases_of(slot_in(body, number)):
-                        needed.slots.setdefault((agent, base), set()).add(slot)
+    """What slots of journals that stay were written against is needed too. It was dropped with them, or without them
+    where they came while that was decided."""
+    slots = [(place, numbers) for place, numbers in needed.slots.items() if is_journal(place[0])]
+    for (agent, seq), numbers in [*slots, *((place, None) for place in needed.entries)]:
+        for _, body in engine.storage.bodies(Key(user, agent), [(seq, seq)]):
+            found = [slot for n, slot in enumerate(unpack_body(body)) if numbers is None or n in numbers]
+            for base, number in [each for slot in found for each in bases_of(slot)]:
+                needed.slots.setdefault((agent, base), set()).add(number)
 
 
 def _places(key: Key, node: Node, reader: Reader, seen: set[tuple[str, Place]]) -> Iterator[Place]:

@@ -155,10 +155,11 @@ class Drafts:
     ) -> Record:  # fmt: skip
         filling.seal()
         engine, seq, body = self._engine, self._next(), pack_body(filling.slots)
+        reaches = reaches or filling.packed or not all(each.alone for each in laid)
         head = Head(
             self._key, seq, 0, draft.kind, engine.now() if draft.time is None else draft.time, node.size, "", b"",
             engine.hasher(self._key.user).root(node), node.stored(), None, "", "",
-            codec.pack({OF: short(draft.of), **draft.about}), None, {}, guard, reaches=reaches or filling.packed,
+            codec.pack({OF: short(draft.of), **draft.about}), None, {}, guard, reaches=reaches,
         )  # fmt: skip
         data, _ = seal(head, body, compress=engine.storage.compresses)
         used = frozenset(n for n, slot in enumerate(filling.slots) if slot)
