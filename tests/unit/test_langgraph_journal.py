@@ -173,3 +173,20 @@ def test_what_came_while_a_checkpoint_was_dropped_keeps_what_it_was_written_agai
             report = store.verify()
             assert report, report.problems
     assert values(saver, 2)["messages"] == ["a", message(1) + " again"]
+
+
+def test_a_dict_of_very_many_entries_and_a_list_is_written(saver: RekindleSaver) -> None:
+    put(saver, 1, None)
+    large: dict[str, Any] = {f"key number {n}": f"some text {n}" for n in range(70_000)}
+    writes(saver, 1, {**large, "list": [1]})
+    assert pending(saver, 1) == [{**large, "list": [1]}]
+
+
+def test_a_value_that_contains_itself_is_refused(saver: RekindleSaver) -> None:
+    put(saver, 1, None)
+    around: list[Any] = []
+    around.append(around)
+    with pytest.raises(rekindle.InvalidInputError) as refused:
+        writes(saver, 1, around)
+    assert refused.value.code == "too-deep"
+    assert pending(saver, 1) == []

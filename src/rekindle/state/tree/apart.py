@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..values import codec
+from . import cut
 from .kinds import plain_keys
 from .nodes import Child, Kind, Node, Run
 from .write import Writer
@@ -15,8 +16,11 @@ class ApartWriter(Writer):
     """Writes what one entry of a journal holds."""
 
     def values(self, values: Sequence[Any]) -> Node:
-        """A list of values, each a node of its own."""
-        return self._node(Kind.LIST, [Child(b"", self._apart(value)) for value in values], None)
+        """A list of values, each a node of its own. InvalidInputError: one is nested too deep, or contains itself."""
+        try:
+            return self._node(Kind.LIST, [Child(b"", self._apart(value)) for value in values], None)
+        except RecursionError as e:
+            raise codec.too_deep("") from e
 
     def _apart(self, value: Any) -> Node:
         if type(value) is list and value:
@@ -32,7 +36,7 @@ class ApartWriter(Writer):
         between: list[bytes | Child] = []
 
         def close() -> None:
-            items.extend(self._runs.rest(between, [], [], lambda *_: False))
+            items.extend(self._runs.rest(between, [], [], cut.closes_entry))
             between.clear()
 
         for key, x in value.items():
