@@ -208,3 +208,41 @@ def _is_all_there(saver: RekindleSaver, number: int, name: str, base: str, run: 
         assert found.parent_config is not None
         found = saver.get_tuple(found.parent_config)
     assert history == puts
+
+
+# -- another schema --------------------------------------------------------------------------------------------------
+
+CHANGED = "tests.faults.changed_graphs"
+AS_THEIRS = (
+    "channel added", "channel removed", "reducer changed", "delta channel", "delta channel taken back", "node renamed"
+)  # fmt: skip
+SHOWS = {
+    "field with a default": "Order(item='tea', prices=[1])",
+    "version with an upgrade": "Order(items=['tea'])",
+    "optional field of a model": "Trip(to='Lisbon', month=None)",
+}
+SAYS = {
+    "field without a default": ("type-load-failed", "no 'price', and the field has no default: raise the version"),
+    "version without an upgrade": ("no-upgrade", "'tests/Order'"),
+    "class not registered": ("type-unregistered", "'tests/Order'"),
+}
+
+
+@pytest.mark.parametrize("case", [*AS_THEIRS, *SHOWS, *SAYS])
+def test_a_changed_program_goes_on_or_says_why_not(case: str, forking: Forking, tmp_path: Path) -> None:
+    url = URLS["sqlite"].format(tmp_path)
+    assert forking.run(f"{CHANGED}:begin", case, url).status == KILLED
+    before = forking.answer(f"{CHANGED}:past", case, url)
+    assert len(before) > 2
+    found = forking.answer(f"{CHANGED}:go_on", case, url)
+    if case in AS_THEIRS:
+        assert found == forking.answer(f"{CHANGED}:go_on_theirs", case)
+    elif case in SHOWS:
+        assert found["next"] == []
+        assert found["values"].count(SHOWS[case]) == 3, "in the state, and told by two nodes"
+    else:
+        code, words = SAYS[case]
+        assert (found["code"], words in found["message"]) == (code, True), found
+    after = forking.answer(f"{CHANGED}:past", case, url)
+    assert {name: after[name] for name in before} == before, "nothing of what was there is lost"
+    assert before["problems"] == ""
