@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.crash.small_disk import CANNOT
 from tests.faults.forking import ROOT, Forking, environment
 from tests.faults.killed_graph import Durability, lines
 from tests.faults.one_of_two import begins_new, chain, thread_of
@@ -246,3 +248,25 @@ def test_a_changed_program_goes_on_or_says_why_not(case: str, forking: Forking, 
     after = forking.answer(f"{CHANGED}:past", case, url)
     assert {name: after[name] for name in before} == before, "nothing of what was there is lost"
     assert before["problems"] == ""
+
+
+# -- a full disk -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "durability", "way"),
+    [("sqlite", "sync", "threads"), ("sqlite", "async", "tasks"), ("files", "sync", "tasks")],
+)
+def test_a_graph_on_a_disk_that_is_full_goes_on_when_there_is_room(
+    kind: str, durability: Durability, way: str, tmp_path: Path
+) -> None:
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("a small disk is a tmpfs: it needs Linux, root and unshare")
+    module = "tests.faults.graph_on_a_small_disk"
+    done = subprocess.run(
+        ["unshare", "--mount", sys.executable, "-m", module, str(tmp_path), URLS[kind].format(tmp_path), durability, way],
+        env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode == CANNOT or done.stderr.startswith("unshare"):
+        pytest.skip(f"no tmpfs may be mounted here: {done.stdout}{done.stderr}")
+    assert done.returncode == 0, done.stderr
