@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import operator
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -19,6 +21,7 @@ from langgraph.types import Command, Send, interrupt
 
 import rekindle
 from rekindle.adapters.langgraph import RekindleSaver, checkpoint_node
+from rekindle.storage.base import Key
 
 
 class Chat(TypedDict, total=False):
@@ -450,3 +453,40 @@ def test_channels_of_every_shape_come_back_and_so_does_every_entry(saver: Rekind
     report = store.verify(restore=True, imports=["rekindle.adapters.langgraph"])
     assert not report.problems
     assert report.entries > 12
+
+
+def test_what_tasks_wrote_is_committed_with_the_checkpoint_that_follows(
+    saver: RekindleSaver, store: rekindle.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.adapters.langgraph.putting._PATIENCE", 60)
+    first = saver.put(thread(checkpoint_ns=""), {**empty_checkpoint(), "id": "1"}, {}, {})
+    commits: list[int] = []
+    append = store._engine.committer._write
+    store._engine.committer._write = lambda batch: commits.append(len(batch)) or append(batch)  # type: ignore[func-returns-value]
+    tip = store._engine.tip(Key("local", "t"))
+    with ThreadPoolExecutor(3) as pool:
+        given = [
+            pool.submit(saver.put_writes, first, [("log", [text * 50])], task)
+            for task, text in (("a", "one"), ("b", "two"), ("c", Stranger()))
+        ]
+        while len(tip.parked) < 3 and not any(each.done() for each in given):
+            time.sleep(0)
+        checkpoint: Any = {**empty_checkpoint(), "id": "2", "channel_values": {"log": ["one" * 50, "two" * 50]}}
+        saver.put(first, checkpoint, {}, {"log": 2})
+        assert [each.exception() for each in given[:2]] == [None, None]
+        assert isinstance(given[2].exception(), rekindle.InvalidInputError)
+    assert commits == [1]
+    found = saver.get_tuple(first)
+    assert found is not None
+    assert [(task, value) for task, _, value in found.pending_writes or ()] == [
+        ("a", ["one" * 50]),
+        ("b", ["two" * 50]),
+    ]
+    assert store.verify()
+
+
+class Stranger:
+    """Of a type that nobody registered."""
+
+    def __mul__(self, _: int) -> "Stranger":
+        return self

@@ -16,6 +16,7 @@ from .engine import Engine
 from .ranges import Ranges
 from .saving.drafts import Draft, about_of
 from .saving.noting import Noting
+from .saving.parked import wait_in
 from .saving.ways import Way
 from .view import Edit, View
 
@@ -36,8 +37,10 @@ class Entry:
         return self.head.seq
 
 
-async def note_by(way: Way, engine: Engine, key: Key, drafts: Sequence[Draft]) -> None:
-    """Append entries; durable when it answers."""
+async def note_by(way: Way, engine: Engine, key: Key, drafts: Sequence[Draft], *, patience: float = 0) -> None:
+    """Append entries; durable when it answers. For so many seconds they wait for a save that takes them along."""
+    if patience and await wait_in(engine.tip(key).parked, way, drafts, patience):
+        return
     noting = Noting(engine, key, drafts)
     for _ in range(_TRIES):
         if await way.commit(noting, engine.committer):

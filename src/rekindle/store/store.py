@@ -121,13 +121,22 @@ class Store:
 
     async def _save_by(self, way: Way, request: Request) -> Saved:
         saving = Saving(self._engine, request)
+        try:
+            saved = await self._committed(way, saving)
+        finally:
+            saving.leave()
+        if saved is None:
+            raise UnavailableError("contended", f"others keep saving agent {request.key.agent!r}", hint="try again")
+        if self._engine.log.view(self.user).policy is not None:
+            await way.read(lambda: self._keep_policy(saved.head))
+        return saved
+
+    async def _committed(self, way: Way, saving: Saving) -> Saved | None:
         for _ in range(_TRIES):
             saved = await way.commit(saving, self._engine.committer)
             if saved is not None:
-                if self._engine.log.view(self.user).policy is not None:
-                    await way.read(lambda head=saved.head: self._keep_policy(head))  # type: ignore[misc]
                 return saved
-        raise UnavailableError("contended", f"others keep saving agent {request.key.agent!r}", hint="try again")
+        return None
 
     def _keep_policy(self, saved: Head) -> None:
         from .retain import keep_policy

@@ -21,6 +21,9 @@ from .writes import draft_input, draft_writes
 
 _log = logging.getLogger("rekindle.langgraph")
 _CHOSEN = 4096
+_PATIENCE = 0.002
+"""Seconds: LangGraph hands over what tasks have written just before the checkpoint that follows, and waits for neither
+but the checkpoint. One commit does for both."""
 Config = Mapping[str, Any]
 
 
@@ -68,7 +71,8 @@ class Putting:
         if not writes:
             return
         draft = draft_writes(str(place.checkpoint), writes, task_id, task_path)
-        await note_by(way, self._engine, Key(self._store.user, place.agent), [draft])
+        key = Key(self._store.user, place.agent)
+        await note_by(way, self._engine, key, [draft], patience=_PATIENCE)
 
     async def _request(
         self, way: Way, key: Key, place: Place, config: Config, checkpoint: Mapping[str, Any],

@@ -58,12 +58,14 @@ class Slots:
         self.shared: list[tuple[bytes, Place]] = []
         self.laid: list[Laid] = []
         """Of a journal: the runs it was given."""
+        self.here: dict[bytes, Place] = {}
+        """Of a journal: runs by digest that lie in records before this one of the same unit."""
         self.named = False
         """Whether something of the journal was named that lay there before."""
 
     def find(self, digest: bytes) -> Place | None:
         """Where the journal has a run of that digest, as this state names it."""
-        place = self.pieces.find(digest) if self.pieces else None
+        place = self.here.get(digest) or (self.pieces.find(digest) if self.pieces else None)
         return None if place is None else self._name(place)
 
     def split(self, elements: Sequence[bytes]) -> Stretches | None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from .commit import Committer, Waiting
@@ -60,6 +60,12 @@ class Awaiting:
 
     async def read(self, call: Callable[[], T]) -> T:
         return await asyncio.to_thread(call)
+
+    async def wait(self, future: Future[T], seconds: float | None) -> T | None:
+        try:
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), seconds)
+        except TimeoutError:
+            return None
 
     def close(self) -> None:
         """When what was queued is committed."""

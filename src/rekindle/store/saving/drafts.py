@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ...errors import CorruptDataError
 from ...state.tree import slots
-from ...state.tree.against import against_slot
+from ...state.tree.against import MOST, Base, against_slot
 from ...state.tree.apart import ApartWriter
 from ...state.tree.nodes import Child, Kind, Node, Place, Run
 from ...state.tree.out import Laid, Slots
@@ -58,6 +57,15 @@ KEPT = "kept"
 """The kind of an entry that a checkpoint's own new elements were put into: nobody had written them down before."""
 
 
+class _Made(NamedTuple):
+    """A record that is about to be: what it is of, and which of its slots hold something."""
+
+    draft: Draft
+    seq: int
+    used: frozenset[int]
+    laid: list[Laid]
+
+
 @dataclass(slots=True)
 class _Kept:
     of: str
@@ -74,7 +82,7 @@ class Drafts:
         self._engine = engine
         self._agent, self._key = key, Key(key.user, journal_of(key.agent))
         self._tip = tip
-        self._made: list[tuple[Draft, int, frozenset[int], list[Laid]]] = []
+        self._made: list[_Made] = []
         self._fillings: list[Filling] = []
         self._kept: _Kept | None = None
 
@@ -113,19 +121,18 @@ class Drafts:
         self._kept.laid.append(Laid(digest, elements, place, alone=against is None))
         return in_agent(place)
 
-    def records(self, drafts: Sequence[Draft], guard: int) -> list[Record]:
-        """What was kept, and the entries that are given, in order."""
-        kept = [] if self._kept is None else [self._record_kept(self._kept, guard)]
-        return [*kept, *(self.record(draft, guard) for draft in drafts)]
-
-    def _record_kept(self, kept: _Kept, guard: int) -> Record:
+    def kept(self, guard: int) -> list[Record]:
+        """The record of what was kept, where something was: before those of entries."""
+        kept = self._kept
+        if kept is None:
+            return []
         hasher = self._engine.hasher(self._key.user)
         nodes = [Node(Kind.LIST, [run], [run]) for run in kept.runs]
         for node in nodes:
             hasher.seal(node)
         root = Node(Kind.LIST, [Child(b"", node) for node in nodes], None)
         hasher.seal(root)
-        return self._sealed(Draft(KEPT, kept.of), root, kept.filling, guard, reaches=False, laid=kept.laid)
+        return [self._sealed(Draft(KEPT, kept.of), root, kept.filling, guard, reaches=False, laid=kept.laid)]
 
     def record(self, draft: Draft, guard: int) -> Record:
         """The next record; large values are in a pack, sealed."""
@@ -140,8 +147,9 @@ class Drafts:
             compress=engine.storage.compresses,
             pieces=self._tip.pieces,
             journal=True,
-            bases=self._tip.pieces.bases(draft.of),
+            bases=self._bases(draft.of),
         )
+        out.here = {each.digest: each.place for made in self._made for each in made.laid}
         self._reached = False
         writer = ApartWriter(engine.hasher(self._key.user), engine.reader(self._key), out)
         node = writer.values(draft.values)
@@ -163,8 +171,19 @@ class Drafts:
         )  # fmt: skip
         data, _ = seal(head, body, compress=engine.storage.compresses)
         used = frozenset(n for n, slot in enumerate(filling.slots) if slot)
-        self._made.append((draft, seq, used, laid))
+        self._made.append(_Made(draft, seq, used, laid))
         return Record(self._key, seq, data, body, None, shared)
+
+    def _bases(self, of: str) -> list[Base]:
+        """What was written on that checkpoint, in this very unit too."""
+        known = list(self._tip.pieces.bases(of))
+        room = MOST - sum(len(content) for _, _, content in known)
+        for laid in [each for made in self._made if made.draft.of == of for each in made.laid]:
+            content = b"".join(laid.elements)
+            if laid.alone and type(laid.place[0]) is int and len(content) <= room:
+                known.append((laid.place[0], laid.place[2], content))
+                room -= len(content)
+        return known
 
     def _next(self) -> int:
         """The seq of the next record."""
@@ -175,6 +194,14 @@ class Drafts:
         place = self._engine.shared_place(self._key, digest)
         self._reached = self._reached or place is not None
         return place
+
+    @property
+    def made(self) -> int:
+        return len(self._made)
+
+    def back_to(self, made: int) -> None:
+        """Only so many records were made: what came after them will not be appended."""
+        del self._made[made:]
 
     def created(self) -> None:
         """They are there: what they hold can be named from now on."""

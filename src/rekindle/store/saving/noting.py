@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...errors import ConflictError
 from ...storage.base import Append, Key, Outcome
 from ..engine import Engine
-from ..view import View
+from ..view import AgentView, View
 from .drafts import Draft, Drafts
 from .tips import Tip
 
@@ -81,12 +81,18 @@ class Noting:
             raise ConflictError(
                 "agent-deleted", f"agent {key.agent!r} was deleted", hint="save under another agent id, or undo"
             )
-        if held.dropped:
-            known = {mark.alias: seq for seq, mark in tip.marks.items()}
-            for of in {draft.of for draft in self._drafts}:
-                if (known.get(of) or engine.own_seq(key, of)) in held.dropped:
-                    raise ConflictError(
-                        "checkpoint-deleted", f"the checkpoint {of!r} of agent {key.agent!r} was deleted",
-                        hint="begin anew, or undo",
-                    )  # fmt: skip
+        refuse_dropped(engine, key, held, self._drafts)
         return view
+
+
+def refuse_dropped(engine: Engine, key: Key, held: AgentView, drafts: Sequence[Draft]) -> None:
+    """ConflictError where what one of them belongs to was dropped."""
+    if not held.dropped:
+        return
+    known = {mark.alias: seq for seq, mark in engine.tip(key).marks.items()}
+    for of in {draft.of for draft in drafts}:
+        if (known.get(of) or engine.own_seq(key, of)) in held.dropped:
+            raise ConflictError(
+                "checkpoint-deleted", f"the checkpoint {of!r} of agent {key.agent!r} was deleted",
+                hint="begin anew, or undo",
+            )  # fmt: skip

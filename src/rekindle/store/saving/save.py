@@ -17,6 +17,8 @@ from ..engine import Engine
 from ..view import AgentView, View
 from .drafts import Draft, Drafts
 from .filling import Filling
+from .noting import refuse_dropped
+from .parked import Parked, take
 from .tips import JOURNAL_FROM, Mark, Tip, unknown_heads
 
 
@@ -90,6 +92,8 @@ class Saving:
         self._tip = engine.tip(request.key)
         self._drafts = Drafts(engine, request.key, self._tip)
         self._filling: Filling | None = None
+        self._taken: list[Parked] = []
+        self._came = False
 
     @property
     def tip(self) -> Tip:
@@ -148,13 +152,39 @@ class Saving:
         data, link = seal(self._head, body, compress=engine.storage.compresses)
         object.__setattr__(self._head, "link", link)
         record = Record(request.key, self._seq, data, body, request.alias, shared)
-        return Append((*self._drafts.records(request.drafts, view.seq), record), view.seq)
+        kept = self._drafts.kept(view.seq)
+        entries = [self._drafts.record(draft, view.seq) for draft in request.drafts]
+        return Append((*kept, *entries, *self._along(view), record), view.seq)
+
+    def _along(self, view: View) -> list[Record]:
+        """What waited for this save. Where one is at fault, its own caller is told."""
+        if not self._request.journaled:
+            return []
+        waiting, self._taken = [*self._taken, *take(self._tip.parked)], []
+        records: list[Record] = []
+        for parked in waiting:
+            made = self._drafts.made
+            try:
+                refuse_dropped(self._engine, self._request.key, view.agent(self._request.key.agent), parked.drafts)
+                records += [self._drafts.record(draft, view.seq) for draft in parked.drafts]
+                self._taken.append(parked)
+            except Exception as e:  # noqa: BLE001  a user's class may raise anything; it is its caller's to know
+                self._drafts.back_to(made)
+                parked.future.set_exception(e)
+        return records
+
+    def leave(self) -> None:
+        """The last step, whatever came of it: what waited for this save is told whether it is there."""
+        for parked in self._taken:
+            parked.future.set_result(self._came)
+        self._taken = []
 
     def end(self, outcome: Outcome) -> Saved | None:
         """The answer; None where the save has to begin again."""
         tip = self._tip
         if outcome is Outcome.CREATED:
             self._drafts.created()
+            self._came = True
             tip.newest = self._seq
             tip.heads[self._branch] = self._seq
             tip.mark(self._head)

@@ -14,6 +14,7 @@ from ...state.tree.nodes import Node
 from ...state.tree.pieces import Pieces
 from ...storage.record import Head
 from ..view import AgentView
+from .parked import Line
 
 JOURNAL_FROM = "journal"
 """In a head's `more`: the seq its entries in the journal begin at."""
@@ -108,6 +109,8 @@ class Tip:
     trees: OrderedDict[int, Node] = field(default_factory=OrderedDict)
     journal: int | None = None
     pieces: Pieces = field(default_factory=Pieces)
+    parked: Line = field(default_factory=deque)
+    """Entries that wait for the next save."""
     early: dict[str, int] = field(default_factory=dict)
     """The first entries of checkpoints that are not there yet: a framework may write these down first."""
     learned: int = 0

@@ -7,6 +7,7 @@ What has to wait is written once, as a coroutine that is handed its way. On the 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from ...storage.base import Append, Outcome
@@ -39,6 +40,9 @@ class Way(Protocol):
     async def read(self, call: Callable[[], T]) -> T:
         """The answer of a call that waits for the storage."""
 
+    async def wait(self, future: Future[T], seconds: float | None) -> T | None:
+        """What others answer; None where they have not after so long."""
+
 
 def finish(body: Coroutine[Any, Any, T]) -> T:
     """The answer of a coroutine that goes the blocking way."""
@@ -65,6 +69,12 @@ class Blocking:
 
     async def read(self, call: Callable[[], T]) -> T:
         return call()
+
+    async def wait(self, future: Future[T], seconds: float | None) -> T | None:
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            return None
 
 
 BLOCKING = Blocking()
