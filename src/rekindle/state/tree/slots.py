@@ -8,8 +8,7 @@ in the middle of 64 KB.
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +32,7 @@ _STREAM_OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
     zstd.CompressionParameter.window_log: 17,
 }
+_KEPT = 8
 _SHORT_OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 3,
     zstd.CompressionParameter.content_size_flag: 0,
@@ -173,19 +173,34 @@ def _inflate(data: bytes, limit: int) -> bytes:
         raise CorruptDataError("bad-compression", f"a part of a state does not decompress: {e}") from e
 
 
+class _Frames:
+    """Whole frames. Compressors are kept: making one costs twenty times what it mostly has to do. Whoever needs one
+    takes one, in whatever thread: a program may have new threads all the time."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._idle: list[Any] = []
+
+    def deflate(self, data: bytes) -> bytes:
+        try:
+            compressor = self._idle.pop()
+        except IndexError:
+            compressor = self._make()
+        frame: bytes = compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+        if len(self._idle) < _KEPT:
+            self._idle.append(compressor)
+        return frame
+
+
 class Words:
     """What short pieces have in common: they are compressed as if it stood before them. It is a part of the format."""
 
     def __init__(self, words: bytes) -> None:
         self._dict = zstd.ZstdDict(words, is_raw=True)
-        self._own = threading.local()
+        self._frames = _Frames(lambda: zstd.ZstdCompressor(options=_SHORT_OPTIONS, zstd_dict=self._dict))
 
     def deflate(self, data: bytes) -> bytes:
-        compressor = getattr(self._own, "compressor", None)
-        if compressor is None:
-            compressor = self._own.compressor = zstd.ZstdCompressor(options=_SHORT_OPTIONS, zstd_dict=self._dict)
-        found: bytes = compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
-        return found
+        return self._frames.deflate(data)
 
     def inflate(self, data: bytes, limit: int) -> bytes:
         try:
@@ -194,15 +209,12 @@ class Words:
             raise CorruptDataError("bad-compression", f"a part of a record does not decompress: {e}") from e
 
 
-_own = threading.local()
+_frames = _Frames(lambda: zstd.ZstdCompressor(level=1))
 
 
 def deflate(data: bytes) -> bytes:
-    """One frame. A compressor is kept a thread: making one costs more than what it mostly has to do."""
-    compressor = getattr(_own, "compressor", None)
-    if compressor is None:
-        compressor = _own.compressor = zstd.ZstdCompressor(level=1)
-    return compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+    """One frame."""
+    return _frames.deflate(data)
 
 
 def inflate(data: bytes, limit: int) -> bytes:
