@@ -490,3 +490,29 @@ class Stranger:
 
     def __mul__(self, _: int) -> "Stranger":
         return self
+
+
+def test_trusted_hands_the_same_objects_out_and_reads_what_others_put(tmp_path: Path) -> None:
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("agent", lambda state: {"messages": [AIMessage(f"answer {len(state['messages'])} " + "x" * 300)]})
+    graph.add_edge(START, "agent")
+    with (
+        RekindleSaver.from_conn_string(tmp_path / "chat.db", changes="trusted") as trusted,
+        RekindleSaver.from_conn_string(tmp_path / "chat.db") as other,
+    ):
+        mine, theirs = graph.compile(checkpointer=trusted), graph.compile(checkpointer=other)
+        for n in range(12):
+            said = (mine, theirs)[n % 4 == 3].invoke({"messages": [HumanMessage(f"ask {n} " + "y" * 300)]}, thread())
+        first, second = (trusted.get_tuple(thread()) for _ in range(2))
+        assert first is not None
+        assert second is not None
+        one, two = (each.checkpoint["channel_values"]["messages"] for each in (first, second))
+        assert one == said["messages"]
+        assert one is not two
+        assert all(a is b for a, b in zip(one, two, strict=True))
+        one.clear()
+        two.append("not in the store")
+        again = theirs.get_state(thread()).values["messages"]
+        assert again == said["messages"] == mine.get_state(thread()).values["messages"]
+        assert mine.invoke({"messages": [HumanMessage("on")]}, thread())["messages"][:-2] == again
+        assert other.store.verify(restore=True, imports=["rekindle.adapters.langgraph"])

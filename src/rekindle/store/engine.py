@@ -16,7 +16,7 @@ from ..errors import CorruptDataError, NotFoundError
 from ..forks import renew, waited_for
 from ..model import agent_tag
 from ..state.tree.against import bases_of, by_itself
-from ..state.tree.binding import bind
+from ..state.tree.binding import BoundReader, bind
 from ..state.tree.memory import Memory
 from ..state.tree.nodes import Child, Hasher, Node, Place, check, derive_key, node_from
 from ..state.tree.read import Fetch, Reader
@@ -223,6 +223,16 @@ class Engine:
         value = Reader(self.fetch(key), self.hasher(key.user), opaque=opaque, memory=self._recent).value(root)
         self._recent.put(name, root, _ITEM_BYTES * len(root.items or ()))
         return value
+
+    def bound(self, head: Head) -> Any:
+        """The state of that record, of the objects this process saved or restored it with; None where it has none. For
+        callers who promise that nobody changes these in place."""
+        tip = self.tip(head.key)
+        with tip.lock:
+            tree = tip.trees.get(head.seq)
+            if tree is None or type(tree.source) is not dict or self.hasher(head.key.user).root(tree) != head.digest:
+                return None
+            return BoundReader(self.fetch(head.key), self.hasher(head.key.user), memory=self._recent).value(tree)
 
     def bind(self, head: Head, value: Any) -> None:
         """`value` was just restored from that record: a save by identity on it need not encode it once first."""

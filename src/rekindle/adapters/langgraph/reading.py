@@ -67,9 +67,11 @@ class Reading:
         return self._tuple(place, head, values, journal.pending(self._name(head)), thread)
 
     def _values(self, head: Head, journal: Journal, *, bound: bool = False) -> dict[str, Any]:
-        values: dict[str, Any] = self._engine.state(head)
-        if bound:
-            self._engine.bind(head, values)
+        values: dict[str, Any] | None = self._engine.bound(head) if bound else None
+        if values is None:
+            values = self._engine.state(head)
+            if bound:
+                self._engine.bind(head, values)
         for value in journal.input(self._name(head)):
             values[START] = value
         return values

@@ -36,9 +36,9 @@ class RekindleSaver(BaseCheckpointSaver[Any]):
     """`graph.compile(checkpointer=RekindleSaver(store))`. One for sync and async calls alike.
 
     A thread is an agent of the store: `rekindle log THREAD`, diff, blame, fork and verify work on it. What was put is
-    durable when `put` answers. `changes="trusted"`: values that were put are not changed in place, so that a put costs
-    what is new. `two_writers="refuse"`: of two runs on one thread the second gets ConflictError; by default both are
-    kept, the second as a branch, and it is logged.
+    durable when `put` answers. `changes="trusted"`: what was put or handed out is never changed in place, so a put
+    costs what is new, and a get hands the same objects out again. `two_writers="refuse"`: of two runs on one thread the
+    second gets ConflictError; by default both are kept, the second as a branch, and it is logged.
     """
 
     def __init__(self, store: Store | AsyncStore, *, changes: str = "verified", two_writers: str = "branch") -> None:

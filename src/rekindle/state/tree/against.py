@@ -25,9 +25,10 @@ Base = tuple[int, int, bytes]
 
 def against_slot(data: bytes, lengths: list[int] | None, bases: Sequence[Base]) -> bytes | None:
     """What differs from the bases; None where that is not much less than all."""
-    if not bases or len(data) > MOST:
+    before = b"".join([content for _, _, content in bases])
+    if len(before) < _LEAST or len(data) > MOST:
         return None
-    payload = deflate_after(data, b"".join([content for _, _, content in bases]))
+    payload = deflate_after(data, before)
     if len(payload) > len(data) // 2:
         return None
     return made(AGAINST | FRAME, ormsgpack.packb([lengths, [x for base in bases for x in base[:2]]]), payload)

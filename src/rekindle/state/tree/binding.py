@@ -1,11 +1,13 @@
-"""A restored state, bound to the tree it was read from: a save by identity need not encode it once first."""
+"""States bound to the trees they were read from, or written as: a save by identity need not encode them once first,
+and who takes objects as they are gets them again."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .identity import elements_of
+from .identity import Elements, elements_of
 from .nodes import Child, Kind, Node
+from .read import Reader
 
 
 def bind(node: Node, value: Any) -> None:
@@ -33,3 +35,14 @@ def _bind_below(node: Node, elements: list[Any]) -> None:
         if isinstance(item, Child):
             bind(item.node, elements[at])
         at += item.count
+
+
+class BoundReader(Reader):
+    """Reads a state out of the tree it is bound to: new lists of the very objects, where these are not lists and dicts
+    themselves. For callers who promise that nobody changes such objects in place; all else is read."""
+
+    def _value(self, node: Node) -> Any:
+        source = node.source
+        if node.kind == Kind.LIST and type(source) is Elements and not source.loose:
+            return source.held.copy()
+        return source if node.kind in (Kind.STR, Kind.BYTES) and type(source) in (str, bytes) else super()._value(node)
