@@ -4,6 +4,7 @@ named."""
 from __future__ import annotations
 
 import io
+import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,15 @@ def test_a_value_that_contains_itself_is_refused(saver: RekindleSaver) -> None:
         writes(saver, 1, around)
     assert refused.value.code == "too-deep"
     assert pending(saver, 1) == []
+
+
+def test_what_went_into_a_pack_was_written_against_nothing(saver: RekindleSaver) -> None:
+    """Writes of more than a record takes say again, a little otherwise, what was written on the same checkpoint."""
+    put(saver, 1, None)
+    writes(saver, 1, [message(n) for n in range(4)], task="first")
+    again = [message(0) + " again", *(message(n) for n in (1, 2, 3))]
+    rng = random.Random(1)
+    writes(saver, 1, [rng.randbytes(3_000) for _ in range(100)], again, task="second")
+    put(saver, 2, 1, messages=again)
+    with rekindle.open_store(saver.store.url) as other:
+        assert values(RekindleSaver(other), 2)["messages"] == again

@@ -44,7 +44,7 @@ class Slots:
         compress: bool,
         pieces: Pieces | None = None,
         journal: bool = False,
-        bases: Sequence[Base] = (),
+        bases: Callable[[], Sequence[Base]] = tuple,
     ) -> None:
         self.put = put
         self.share = share

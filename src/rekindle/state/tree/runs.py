@@ -82,7 +82,7 @@ class RunWriter:
             stream = slots.Stream()  # dear to make: not for the few bytes of a map's last entries
             slot = slots.stream_slot(content, lengths, stream, first=True)
             run.stream = stream if slot is not None else False
-        against = against_slot(content, lengths, self._out.bases) if self._out.compress else None
+        against = against_slot(content, lengths, self._out.bases()) if self._out.compress else None
         run.places = [self._out.put(against or slot or slots.plain_slot(content, lengths, compress=self._out.compress))]
         if large:
             self._out.shared.append((digest, run.places[0]))

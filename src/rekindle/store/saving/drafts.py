@@ -15,7 +15,7 @@ from ...state.tree.out import Laid, Slots
 from ...state.tree.pieces import in_agent
 from ...state.tree.slots import pack_body
 from ...state.values import codec
-from ...storage.base import Key, Record, journal_of
+from ...storage.base import Key, Record, agent_of, journal_of
 from ...storage.record import EMPTIED, Head, seal, short_id
 from ..engine import Engine
 from .filling import Filling
@@ -36,8 +36,13 @@ def about_of(head: Head) -> tuple[str, dict[str, Any]]:
     about = codec.unpack(head.metadata)
     of = about.pop(OF, None) if type(about) is dict else None
     if type(of) not in (str, UUID):
-        raise CorruptDataError("bad-record", f"record {head.seq} of {head.key.agent!r} is no entry of a journal")
+        raise no_entry(head)
     return str(of), about
+
+
+def no_entry(head: Head) -> CorruptDataError:
+    agent = agent_of(head.key.agent)
+    return CorruptDataError("bad-record", f"record {head.seq} in the journal of agent {agent!r} is no entry of it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,8 @@ class Drafts:
             self._kept = _Kept(of, Filling(self._engine.storage.packs, self._tip.journal + 1))
             self._fillings.append(self._kept.filling)
         lengths, content, compress = [len(e) for e in elements], b"".join(elements), self._engine.storage.compresses
-        against = against_slot(content, lengths, self._tip.pieces.bases(of)) if compress else None
+        full = self._kept.filling.is_full
+        against = against_slot(content, lengths, self._tip.pieces.bases(of)) if compress and not full else None
         place = self._kept.filling.put(against or slots.plain_slot(content, lengths, compress=compress))
         digest = self._engine.hasher(self._key.user).content(content)
         self._kept.runs.append(Run(digest, len(elements), len(content), [place], closed=True))
@@ -141,13 +147,14 @@ class Drafts:
         filling = Filling(engine.storage.packs, self._next())
         self._fillings.append(filling)
         filling.put(b"")  # the first slot is for what is kept, so that a list's elements stand in one line
+        bases = self._bases(draft.of)  # for nothing in a pack: nobody looks there for what it needs
         out = Slots(
             filling.put,
             self._share,
             compress=engine.storage.compresses,
             pieces=self._tip.pieces,
             journal=True,
-            bases=self._bases(draft.of),
+            bases=lambda: () if filling.is_full else bases,
         )
         out.here = {each.digest: each.place for made in self._made for each in made.laid}
         self._reached = False

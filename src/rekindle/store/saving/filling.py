@@ -27,8 +27,13 @@ class Filling:
         """Whether a part of it went into a pack."""
         return self._pack is not None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether what comes next goes into a pack."""
+        return self._room <= 0
+
     def put(self, slot: bytes) -> Place:
-        if self._room > 0:
+        if not self.is_full:
             self._room -= len(slot)
             self.slots.append(slot)
             return (self._seq, 1, len(self.slots) - 1)
