@@ -203,3 +203,29 @@ def test_what_went_into_a_pack_was_written_against_nothing(saver: RekindleSaver)
     put(saver, 2, 1, messages=again)
     with rekindle.open_store(saver.store.url) as other:
         assert values(RekindleSaver(other), 2)["messages"] == again
+
+
+def test_writes_are_not_refused_by_what_another_process_has_undone(saver: RekindleSaver) -> None:
+    put(saver, 1, None, run="gone")
+    put(saver, 2, 1)
+    saver.delete_for_runs(["gone"])
+    with rekindle.open_store(saver.store.url) as other:
+        other.undo()
+    writes(saver, 1, ["late"])
+    assert pending(saver, 1) == [["late"]]
+
+
+def test_a_put_beside_a_collect_goes_on_from_what_is_there(saver: RekindleSaver) -> None:
+    """It remembers neither what the newest record said nor that it was taken out."""
+    with rekindle.open_store(saver.store.url) as other:
+        there = RekindleSaver(other)
+        put(saver, 1, None, messages=[message(1)])
+        put(there, 2, 1, messages=[message(2)])
+        other._engine.forget()
+        saver.delete_thread("t")
+        saver.store.collect()
+        with pytest.raises(rekindle.NotFoundError) as late:
+            put(there, 3, 2)
+        assert late.value.code == "parent-gone"
+        put(there, 4, None, messages=[message(3)])
+        assert values(there, 4)["messages"] == [message(3)]

@@ -72,10 +72,17 @@ class Noting:
         self._tip.lock.release()
 
     def _settle(self) -> View:
+        """The view it rests on. Before what is remembered refuses it, what is there now: others may have undone that."""
+        try:
+            return self._settled(fresh=False)
+        except ConflictError:
+            return self._settled(fresh=True)
+
+    def _settled(self, *, fresh: bool) -> View:
         engine, key, tip = self._engine, self._key, self._tip
-        view = engine.log.view(key.user)
+        view = engine.log.view(key.user, fresh=fresh)
         held = view.agent(key.agent)
-        if not tip.known or tip.operation != view.seq:
+        if fresh or not tip.known or tip.operation != view.seq:
             tip.learn(engine.newest(key), held, view.seq)
         if held.deleted:
             raise ConflictError(

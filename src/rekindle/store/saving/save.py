@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import ConflictError, InvalidInputError, NotFoundError, RekindleError
+from ...errors import ConflictError, CorruptDataError, InvalidInputError, NotFoundError, RekindleError
 from ...model import MAIN
 from ...state.tree.nodes import Node, Place
 from ...state.tree.out import Slots
@@ -133,11 +133,21 @@ class Saving:
     def begin(self) -> Append:
         """Everything but the commit. Raises what the caller has to know; nothing is stored then."""
         try:
-            return self._begin()
+            try:
+                return self._begin()
+            except (CorruptDataError, NotFoundError):
+                if not self._is_outdated():
+                    raise
+                self._take_back()
+                return self._begin()
         except BaseException:
             self._take_back()
             self.fail()
             raise
+
+    def _is_outdated(self) -> bool:
+        """Whether the log has moved on since this was settled: another process may have collected what it read."""
+        return self._engine.log.view(self._request.key.user, fresh=True).seq != self._tip.operation
 
     def _begin(self) -> Append:
         request, tip, engine = self._request, self._tip, self._engine
