@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...errors import CorruptDataError
 from ..shown.path import Path, Step, step_of
 from ..tracked import tracked
 from ..tree.nodes import Child, Item, Kind, Node, Run
@@ -169,8 +170,10 @@ class _TreeComparison(Comparison):
             if isinstance(token, Child):
                 step, value = step_of(codec.unpack(token.key)), part.child(token)
             else:
-                key, value = next(values)
-                step = step_of(key)
+                pair = next(values, None)
+                if pair is None:
+                    raise CorruptDataError("bad-node", "a map of a state has a key twice")
+                step, value = step_of(pair[0]), pair[1]
             entries[step] = value
             order.append(step)
         return entries, order
