@@ -191,7 +191,7 @@ def derive_key(secret: bytes, user: str) -> bytes:
     return blake3(user.encode(), key=secret).digest(32)
 
 
-_MOST = 1 << 32
+_MOST, _MOST_RECORDS = 1 << 32, 1 << 22
 _RUN = (bytes, int, int, int, list)
 _INDEX = (bytes, int, int, int)
 _ALONE = {Kind.LEAF: 5, Kind.OBJECT: 2}
@@ -245,9 +245,13 @@ def _check_places(flat: list[Any]) -> None:
     numbers = [*flat[1::3], *flat[2::3], *(abs(first) for first in firsts)]
     if not set(map(type, numbers)) <= {int} or min(numbers) < 0 or max(numbers) >= 1 << 62:
         raise ValueError("a place cannot be")
+    records = 0
     for first, n in zip(flat[::3], flat[1::3], strict=True):
-        if type(first) is int and (abs(first) + n > _MOST or (first < 0 and n > JOURNAL_SPAN)):
+        records += n if type(first) is int else 1
+        if type(first) is int and (n < 1 or abs(first) + n > _MOST or (first < 0 and n > JOURNAL_SPAN)):
             raise ValueError("a place is beyond every record")
+    if records > _MOST_RECORDS:
+        raise ValueError("a part lies in more records than it can")
 
 
 def node_from(stored: Any, hasher: Hasher) -> Node:
