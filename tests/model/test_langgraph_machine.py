@@ -114,6 +114,8 @@ class Machine:
         self.rng = random.Random(seed)
         self.url = "memory://" if scheme == "memory" else f"{scheme}:///{folder}/store"
         self.storage = open_storage(self.url) if scheme == "memory" else None
+        if self.storage is not None:
+            self.storage.compresses = seed % 3 > 0  # as SQLite: what is said again, a little otherwise, is named
         self.now = 1_700_000_000.0
         self.agents: dict[str, Agent] = {}
         self.edits: dict[int, Edits] = {}

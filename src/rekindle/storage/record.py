@@ -24,7 +24,7 @@ CODEC = 1
 NO_KEY = 0
 _FIXED = 20
 _WORTH = 320
-_UUID = 36
+_UUID, _SHORT = 36, 16
 _LIMIT = 1 << 28
 _COMPRESSED, _REACHES = 1, 2
 
@@ -167,6 +167,9 @@ def _check_fields(seq: int, fields: tuple[Any, ...], more: Any) -> None:
     parent, time, size, heads = fields[0], fields[2], fields[3], fields[-2]
     if not 0 <= parent < seq or size < 0 or not FIRST_TIME <= time <= LAST_TIME:
         raise ValueError("its parent, its time or its size cannot be")
+    alias = more.get("parent_alias")
+    if alias is not None and type(alias) is not str and not (type(alias) is bytes and len(alias) == _SHORT):
+        raise ValueError("what it calls its parent is no id")
     if heads and not set(map(type, heads.values())) <= {int}:
         raise ValueError("its heads are none")
 

@@ -14,7 +14,7 @@ from ..storage.base import Key, has_checkpoints, journal_of
 from ..storage.record import Head
 from .engine import Engine
 from .ranges import Ranges
-from .saving.drafts import Draft, about_of
+from .saving.drafts import Draft, about_of, no_entry
 from .saving.noting import Noting
 from .saving.parked import wait_in
 from .saving.ways import Way
@@ -61,7 +61,9 @@ def entries(engine: Engine, key: Key, *, after: int = 0) -> Iterator[Entry]:
 
 def values(engine: Engine, entry: Entry) -> list[Any]:
     """What an entry keeps: new values each time."""
-    found: list[Any] = engine.state(entry.head) if entry.head.size else []
+    found = engine.state(entry.head) if entry.head.size else []
+    if type(found) is not list:
+        raise no_entry(entry.head)
     return found
 
 

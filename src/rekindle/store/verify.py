@@ -21,6 +21,7 @@ from .answers import SHAPE, checkpoint
 from .engine import Engine
 from .oplog import operation_of
 from .ranges import Ranges
+from .saving.drafts import about_of
 from .saving.tips import branch_heads
 from .view import AgentView
 
@@ -245,6 +246,8 @@ class _AgentCheck:
                 found = self._engine.storage.find_alias(self._key.user, head.alias)
                 if found != (self._key.agent, head.seq):
                     self._say(head.seq, "bad-index", f"the index of ids does not find it as {head.alias!r}")
+            if is_journal(self._key.agent):
+                about_of(head)
             self._check_node(self._engine.root(head))
         except RekindleError as e:
             self._problem(head.seq, e)

@@ -12,14 +12,13 @@ from typing import Any, cast
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple, DeltaChannelHistory, PendingWrite
 
 from ...errors import NotFoundError
-from ...state.values import codec
 from ...storage.base import Key, has_checkpoints
 from ...storage.record import Head, long_id
 from ...store import Store
 from ...store.saving.tips import entries_from
 from .lazy import LazyValues, LazyWrites
 from .places import BAR, Place, agent_of, config_of, place_of, thread_of
-from .shape import START, is_checkpoint, unpack_rest
+from .shape import START, is_checkpoint, metadata_in, none, unpack_rest
 from .writes import Journal, delta_writes
 
 
@@ -69,12 +68,19 @@ class Reading:
     def _values(self, head: Head, journal: Journal, *, bound: bool = False) -> dict[str, Any]:
         values: dict[str, Any] | None = self._engine.bound(head) if bound else None
         if values is None:
-            values = self._engine.state(head)
+            values = self.state(head)
             if bound:
                 self._engine.bind(head, values)
         for value in journal.input(self._name(head)):
             values[START] = value
         return values
+
+    def state(self, head: Head) -> dict[str, Any]:
+        """A checkpoint's values, but for the input it was made for."""
+        held = self._engine.state(head)
+        if not isinstance(held, dict):
+            raise none(head)
+        return held
 
     def _name(self, head: Head) -> str:
         return self._engine.own_name(head) or ""
@@ -87,7 +93,7 @@ class Reading:
         return CheckpointTuple(
             cast(Any, config_of(place, self._name(head), thread)),
             cast(Checkpoint, checkpoint),
-            cast(CheckpointMetadata, codec.unpack(head.metadata)),
+            cast(CheckpointMetadata, metadata_in(head)),
             cast(Any, config_of(place, parent, thread)) if parent else None,
             cast(Any, pending),
         )
@@ -158,7 +164,7 @@ class Reading:
         for thread, head in sorted(newest, key=lambda each: each[1].time if each[1] else 0, reverse=True):
             if head is not None:
                 stamp = datetime.fromtimestamp(head.time / 1000, UTC)
-                yield Thread(thread, self._name(head), stamp, codec.unpack(head.metadata))
+                yield Thread(thread, self._name(head), stamp, metadata_in(head))
 
     def _roots(self) -> Sequence[str]:
         return [agent for agent in self._agents("") if BAR not in agent]
@@ -194,5 +200,5 @@ class Reading:
 def _fits(head: Head, wanted: Mapping[str, Any] | None) -> bool:
     if not wanted:
         return True
-    told = codec.unpack(head.metadata)
+    told = metadata_in(head)
     return all(told.get(name) == value for name, value in wanted.items())

@@ -57,10 +57,20 @@ def unpack_rest(head: Head) -> dict[str, Any]:
         if updated is not None:
             rest["updated_channels"] = [names[number] for number in updated]
         return {**rest, **(more[0] if more else {})}
-    except (KeyError, ValueError, TypeError, IndexError) as e:
-        raise CorruptDataError(
-            "bad-record", f"record {head.seq} of {head.key.agent!r} is no checkpoint of LangGraph's"
-        ) from e
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as e:
+        raise none(head) from e
+
+
+def metadata_in(head: Head) -> dict[str, Any]:
+    """CorruptDataError where it has none."""
+    told = codec.unpack(head.metadata)
+    if type(told) is not dict:
+        raise none(head)
+    return told
+
+
+def none(head: Head) -> CorruptDataError:
+    return CorruptDataError("bad-record", f"record {head.seq} of {head.key.agent!r} is no checkpoint of LangGraph's")
 
 
 def _named(names: Sequence[str], flat: Sequence[Any]) -> dict[str, Any]:

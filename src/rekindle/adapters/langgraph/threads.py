@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import ConflictError, InvalidInputError
 from ...refs import quote_agent
-from ...state.values import codec
 from ...storage.base import Key
 from ...storage.record import Head
 from ...store import Store
 from ...store.retain import clear, drop
 from .places import agent_of
 from .reading import Reading
+from .shape import metadata_in
 
 STRATEGIES = ("keep_latest", "delete")
 _COUNTERS = "counters_since_delta_snapshot"
@@ -32,7 +32,7 @@ class Threads:
     def delete_for_runs(self, runs: Sequence[str]) -> None:
         wanted = set(runs)
         going = {
-            agent: [head for head in self._heads(agent) if codec.unpack(head.metadata).get("run_id") in wanted]
+            agent: [head for head in self._heads(agent) if _run_of(head) in wanted]
             for agent in (self._reading.agents(None) if wanted else ())
         }
         self._drop("delete-runs", runs, going)
@@ -56,14 +56,14 @@ class Threads:
 
     def _needed(self, latest: Head) -> Iterable[int]:
         """The ancestors that hold what a delta channel's value is made of, down to the nearest snapshot of each."""
-        left = set(codec.unpack(latest.metadata).get(_COUNTERS) or ()) - self._engine.state(latest).keys()
+        left = set(metadata_in(latest).get(_COUNTERS) or ()) - self._reading.state(latest).keys()
         for head in self._store._refs.history(latest):
             if head.seq == latest.seq:
                 continue
             if not left:
                 return
             yield head.seq
-            left -= self._engine.state(head).keys()
+            left -= self._reading.state(head).keys()
 
     def _heads(self, agent: str) -> list[Head]:
         return list(self._reading.heads(self._reading.key(agent)))
@@ -87,3 +87,8 @@ class Threads:
     def _newest(self, agent: str) -> str:
         key = Key(self._store.user, agent)
         return f"{quote_agent(agent)}@{next(self._reading.heads(key)).seq}"
+
+
+def _run_of(head: Head) -> str | None:
+    run = metadata_in(head).get("run_id")
+    return run if isinstance(run, str) else None

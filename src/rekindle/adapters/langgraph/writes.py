@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite, writes_sort_key
 
@@ -15,7 +16,7 @@ from ...state.values import codec
 from ...storage.base import Key
 from ...store.engine import Engine
 from ...store.journal import Entry, entries, values
-from ...store.saving.drafts import Draft, short
+from ...store.saving.drafts import Draft, no_entry, short
 
 WRITES, INPUT = "writes", "input"
 _ERROR = "__error__"
@@ -80,30 +81,40 @@ class Journal:
         held = {entry.seq: values(self._engine, entry) for _, _, entry, at in found.values() if type(at) is int}
         in_order = sorted(found.items(), key=lambda item: writes_sort_key(item[1][0], *item[0]))
         return [
-            (task, channel, held[entry.seq][at] if type(at) is int else at[0])
+            (task, channel, _value(held[entry.seq], at, entry) if type(at) is int else at[0])
             for (task, _), (_, channel, entry, at) in in_order
         ]
+
+
+def _value(held: list[Any], at: int, entry: Entry) -> Any:
+    if at >= len(held):
+        raise no_entry(entry.head)
+    return held[at]
 
 
 def _fold(found: dict[tuple[str, int], tuple[str, str, Entry, Any]], entry: Entry) -> None:
     told = list(_told(entry))
     replaces = all(channel in WRITES_IDX_MAP for channel, _ in told)
-    task, path = str(entry.about["task"]), entry.about.get("path", "")
+    task, path = entry.about.get("task"), entry.about.get("path", "")
+    if type(task) not in (str, UUID) or type(path) is not str:
+        raise no_entry(entry.head)
     for position, (channel, at) in enumerate(told):
-        name = (task, WRITES_IDX_MAP.get(channel, position))
+        name = (str(task), WRITES_IDX_MAP.get(channel, position))
         if replaces or name not in found:
             found[name] = (path, channel, entry, at)
 
 
 def _told(entry: Entry) -> Iterator[tuple[str, Any]]:
     """(channel, where its value is): the number of one of the entry's values, or [the value]."""
-    number = 0
-    for write in entry.about["writes"]:
+    number, told = 0, entry.about.get("writes")
+    for write in told if type(told) is list else [None]:
         if type(write) is str:
             yield write, number
             number += 1
-        else:
+        elif type(write) is list and len(write) == 2 and type(write[0]) is str:
             yield write[0], [write[1]]
+        else:
+            raise no_entry(entry.head)
 
 
 def delta_writes(pending: Sequence[PendingWrite], channel: str) -> list[PendingWrite]:

@@ -17,6 +17,7 @@ from .slots import AGAINST, FRAME, RAW, deflate_after, expand, inflate_after, ma
 MOST = 32 << 10
 """Bytes of what is written so, and of what it is written against."""
 _LEAST = 8
+_MOST_SEQ = 1 << 32
 _FIXED = 3
 
 Base = tuple[int, int, bytes]
@@ -39,7 +40,9 @@ def bases_of(slot: bytes) -> list[tuple[int, int]]:
     if len(slot) < _FIXED or not slot[0] & AGAINST:
         return []
     flat = _header(slot)[1]
-    if type(flat) is not list or len(flat) % 2 or not flat or set(map(type, flat)) != {int} or min(flat) < 0:
+    if type(flat) is not list or len(flat) % 2 or not flat or set(map(type, flat)) != {int}:
+        raise _bad()
+    if min(flat) < 0 or max(flat) >= _MOST_SEQ or 0 in flat[::2]:
         raise _bad()
     return list(zip(flat[::2], flat[1::2], strict=True))
 

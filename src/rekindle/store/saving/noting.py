@@ -72,7 +72,7 @@ class Noting:
         self._tip.lock.release()
 
     def _settle(self) -> View:
-        """The view it rests on. Before what is remembered refuses it, what is there now: others may have undone that."""
+        """The view it rests on. Before what is remembered refuses it, what is there now: others may have undone it."""
         try:
             return self._settled(fresh=False)
         except ConflictError:
