@@ -21,6 +21,9 @@ from .writes import draft_input, draft_writes
 
 _log = logging.getLogger("rekindle.langgraph")
 _CHOSEN = 4096
+FORK = "fork"
+"""The source of a checkpoint that goes on from an older one, or copies one: it stands on the parent of what it copies,
+and its new versions do not tell in what it differs from that."""
 _PATIENCE = 0.002
 """Seconds: LangGraph hands over what tasks have written just before the checkpoint that follows, and waits for neither
 but the checkpoint. One commit does for both."""
@@ -38,7 +41,8 @@ class Putting:
         self._chosen: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def chose(self, place: Place) -> None:
-        """Somebody asked for that checkpoint by its id: to go on from it is a fork, and no second writer."""
+        """Somebody asked for that checkpoint (for where there was none yet): to go on from it is a fork, and no second
+        writer."""
         self._chosen[place.agent, place.checkpoint or ""] = None
         while len(self._chosen) > _CHOSEN:
             self._chosen.popitem(last=False)
@@ -57,7 +61,7 @@ class Putting:
         saved = await self._save(way, request, checkpoint["id"])
         if saved.known:
             await way.read(lambda: self._must_be_same(saved, request))
-        elif saved.branched_from is not None and (place.agent, place.checkpoint or "") not in self._chosen:
+        elif saved.branched_from is not None and not self._is_fork(place, metadata):
             _log.warning(
                 "two writers on thread %r: a run that began at an older checkpoint goes on as branch %r",
                 place.thread, saved.head.branch,
@@ -87,13 +91,16 @@ class Putting:
         drafts = (draft_input(checkpoint["id"], values.pop(START)),) if START in new and START in values else ()
         told = metadata_of(config, metadata)
         micros = micros_of(checkpoint.get("ts"))
-        chosen = (place.agent, place.checkpoint or "") in self._chosen
+        copies = metadata.get("source") == FORK
         return Request(
             key, values, parent, None, kind_of(told), label_of(told), codec.pack(told), checkpoint["id"],
-            self._refuses and not chosen, False, more={MORE: pack_rest(checkpoint)},
+            self._refuses and not self._is_fork(place, metadata), False, more={MORE: pack_rest(checkpoint)},
             time=None if micros is None else micros // 1000, drafts=drafts, journaled=True, apart=True,
-            changed=frozenset(new), identity=self._trusted,
+            changed=None if copies else frozenset(new), identity=self._trusted,
         )  # fmt: skip
+
+    def _is_fork(self, place: Place, metadata: Mapping[str, Any]) -> bool:
+        return metadata.get("source") == FORK or (place.agent, place.checkpoint or "") in self._chosen
 
     def _known_parent(self, key: Key, checkpoint: str) -> int | None:
         """Its seq, where this process has put or loaded it of late: it need not be looked up."""

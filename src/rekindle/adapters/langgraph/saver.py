@@ -23,7 +23,7 @@ from ...errors import InvalidInputError
 from ...store import AsyncStore, Store, open_store
 from ...store.saving.awaiting import Awaiting
 from ...store.saving.ways import BLOCKING, finish
-from .places import configurable, place_of
+from .places import Place, configurable, place_of
 from .putting import Putting
 from .reading import Reading, Thread
 from .threads import Threads
@@ -121,7 +121,16 @@ class RekindleSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """Checkpoints, newest first. `channel_values` and `pending_writes` of each are read when they are looked at."""
-        return self._reading.list(config, filter, configurable(before).get("checkpoint_id"), limit)
+        found = self._reading.list(config, filter, configurable(before).get("checkpoint_id"), limit)
+        is_replay = before is not None and limit == 1 and bool(configurable(config).get("checkpoint_ns"))
+        return self._replayed(place_of(config or {}), found) if is_replay else found
+
+    def _replayed(self, place: Place, found: Iterator[CheckpointTuple]) -> Iterator[CheckpointTuple]:
+        """Where a graph is replayed, its subgraphs go on from what is listed before that, or begin anew: as forks."""
+        first = next(found, None)
+        self._putting.chose(place if first is None else place_of(first.config))
+        if first is not None:
+            yield first
 
     async def alist(
         self,
