@@ -89,7 +89,7 @@ def _view(storage: Storage) -> View:
 
 
 def _shown(view: View) -> tuple[Any, ...]:
-    return view.picture.checkpoints, view.picture.names
+    return view.picture.checkpoints, view.picture.names, view.picture.threads
 
 
 def _watch(storage: Storage, look: Callable[[], None]) -> None:
@@ -182,7 +182,7 @@ class Judge:
         if last is not None:
             store.undo()
             undone, wanted = picture(store), self.recorded.seen[last - 1][-1].picture
-            if (undone.checkpoints, undone.names) != (wanted.checkpoints, wanted.names):
+            if _shown(View(undone, {})) != _shown(View(wanted, {})):
                 return "undo: " + undone.what_differs(wanted)
             before = undone
         saved = store.save("afterwards", {"after": [1, 2, 3]})
@@ -193,7 +193,11 @@ class Judge:
             return f"verify after a collect: {problems}"
         after = picture_of(store._engine.storage)
         kept = tuple(c for c in after.checkpoints if c[0] != "afterwards")
-        return None if kept == before.checkpoints else "a save and a collect afterwards changed what was there"
+        return (
+            None
+            if (kept, after.threads) == (before.checkpoints, before.threads)
+            else "a save and a collect afterwards changed what was there"
+        )
 
     def _last(self, found: Picture, state: CrashState) -> int | None:
         """The newest call whose outcome is what is there, if it can be undone."""

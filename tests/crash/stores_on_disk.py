@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from rekindle.storage.base import OPERATIONS, Key, Storage
+from rekindle.adapters.langgraph import RekindleSaver
+from rekindle.storage.base import OPERATIONS, Key, Storage, is_journal
 from rekindle.storage.disk import TEMP_PREFIX
 from rekindle.storage.files import FilesStorage
 from rekindle.storage.packs import FolderPacks
@@ -97,6 +98,8 @@ class Picture:
     log: tuple[Any, ...] = ()
     """(verb, summary, what it undoes, what undid it)."""
     policy: Any = None
+    threads: tuple[Any, ...] = ()
+    """(thread, checkpoint, its values with the input it was put with, what is pending on it)."""
 
     def state(self, agent: str, seq: int) -> str | None:
         return next((c[-1] for c in self.checkpoints if c[:2] == (agent, seq)), None)
@@ -125,8 +128,13 @@ def picture(store: Store) -> Picture:
             checkpoints.append((agent, c.seq, c.id, *facts, head, state))
         branches = tuple((name, c.seq) for name, c in store.branches(agent).items())
         names.append((agent, branches, tuple((name, c.seq) for name, c in store.tags(agent).items())))
+    threads: list[Any] = []
+    if any(is_journal(key.agent) for key in storage.keys(USER)):
+        for each in RekindleSaver(store).list(None):
+            values = repr(sorted(each.checkpoint["channel_values"].items()))
+            threads.append((repr(each.config), values, repr(list(each.pending_writes or ()))))
     log = tuple((op.verb, op.summary, op.undoes, op.undone_by) for op in store.operations())
-    return Picture(tuple(sorted(checkpoints)), tuple(names), log, repr(store.policy()))
+    return Picture(tuple(sorted(checkpoints)), tuple(names), log, repr(store.policy()), tuple(sorted(threads)))
 
 
 def picture_of(storage: Storage) -> Picture:

@@ -193,6 +193,27 @@ def files_in_place(disk: SimDisk) -> Storage:
     return stores_on_disk.files(disk, on=NotAtOnce(disk))
 
 
+class EntriesLast(SqliteStorage):
+    """A checkpoint without the input it was put with, for a moment."""
+
+    def append(self, batch: Sequence[Append]) -> list[Outcome]:
+        outcomes = super().append([Append(each.records[-1:], each.guard) for each in batch])
+        super().append([Append(each.records[:-1], each.guard) for each in batch if each.records[1:]])
+        return outcomes
+
+
+def entries_after_checkpoints(disk: SimDisk) -> Storage:
+    storage = stores_on_disk.sqlite(disk)
+    storage.__class__ = EntriesLast
+    return storage
+
+
+def test_a_checkpoint_without_the_input_it_was_put_with_is_found() -> None:
+    judge = judged("entries last", record(entries_after_checkpoints, SCRIPTS["threads"]()[:1]), limit=200)
+    del CHECKED["entries last"]
+    assert any("threads: has" in problem or "its records are" in problem for problem in judge.problems), judge.problems
+
+
 def three_large_saves() -> list[Step]:
     return [
         Step("save", lambda store, n=n: store.save("big", {**bulky(n), "page": bytes([n]) * 6_000}))  # type: ignore[misc]

@@ -9,6 +9,7 @@ from functools import cache
 from io import BytesIO
 from typing import Any
 
+from rekindle.adapters.langgraph import RekindleSaver
 from rekindle.errors import ConflictError, NotFoundError
 from rekindle.store import open_store
 from rekindle.store.portable import bringing
@@ -192,6 +193,60 @@ def brought_in() -> list[Step]:
     return script.steps
 
 
+def told(n: int, *, salt: str = "") -> dict[str, Any]:
+    """A message of a thread, before it has an id."""
+    return {"role": "user", "text": f"{salt}message {n} " + "so it goes, and on and on " * 12, "id": None}
+
+
+def ident(n: int) -> str:
+    return f"00000000-0000-0000-0000-{n:012}"
+
+
+def put(n: int, parent: int | None, run: str = "r", **values: Any) -> Act:
+    """A checkpoint of thread `t`; `__start__` in its values is the input it was put with."""
+    place = {"thread_id": "t", "checkpoint_ns": ""} | ({"checkpoint_id": ident(parent)} if parent else {})
+    checkpoint: Any = {
+        "v": 4, "id": ident(n), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {"page": chat(6), **values},
+        "channel_versions": {}, "versions_seen": {},
+    }  # fmt: skip
+    return lambda store: RekindleSaver(store).put(
+        {"configurable": place}, checkpoint, {"run_id": run}, dict.fromkeys(values, 1)
+    )
+
+
+def writes(n: int, *values: Any, channel: str = "messages", task: str = "task") -> Act:
+    place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": ident(n)}}
+    return lambda store: RekindleSaver(store).put_writes(place, [(channel, value) for value in values], task)
+
+
+def threads() -> list[Step]:
+    """Checkpoints with the input they were put with, and what tasks have written on them."""
+    first, second, page = told(1), told(2), noise(5_000, 21)
+    script = Script()
+    script.add("put with input", put(1, None, __start__={"messages": [first]}))
+    script.add("put_writes", writes(1, [first], None))
+    script.add("put_writes again", writes(1, [first], None))
+    script.add("put after writes", put(2, 1, messages=[{**first, "id": ident(1)}]))
+    script.add("put_writes of much", writes(2, [page, first], {"messages": [told(3)], "n": 1}))
+    script.add("special writes", writes(2, "no", channel="__error__"))
+    script.add("put known", put(2, 1, messages=[{**first, "id": ident(1)}]))
+    script.add("put with much input", put(3, 2, "gone", messages=[first, second, page], __start__=[page, told(4)]))
+    script.add("early put_writes", writes(4, [second, told(5)], task="early"))
+    script.add("put after early writes", put(4, 3, messages=[first, second, told(5), {**told(6), "n": page}]))
+    script.add("put on an older one", put(5, 1, messages=[second, first], __start__=[told(7)]))
+    script.undoable("delete for runs", lambda store: RekindleSaver(store).delete_for_runs(["gone"]))
+    script.add("undo", lambda store: store.undo())
+    script.undoable("prune", lambda store: RekindleSaver(store).prune(["t"]))
+    script.collect()
+    script.add("put_writes after collect", writes(5, [second, {**told(7), "id": ident(7)}]))
+    script.add("put after collect", put(6, 5, messages=[second, first, {**told(7), "id": ident(7)}]))
+    script.add("copy", lambda store: RekindleSaver(store).copy_thread("t", "copy"), gradual=True, unseen=True)
+    script.undoable("delete thread", lambda store: RekindleSaver(store).delete_thread("t"))
+    script.collect()
+    script.add("put anew", put(7, None, __start__=[first, page]))
+    return script.steps
+
+
 SCRIPTS: dict[str, Callable[[], list[Step]]] = {
     "saves": saves,
     "names": names,
@@ -199,6 +254,7 @@ SCRIPTS: dict[str, Callable[[], list[Step]]] = {
     "drops": drops,
     "policy": policy,
     "import": brought_in,
+    "threads": threads,
 }
 
 
@@ -274,9 +330,27 @@ def _import(store: Store, rng: random.Random, n: int) -> object:
     return store.import_(exported(), agent_id=rng.choice(("a", "c")))
 
 
+def _put(store: Store, rng: random.Random, n: int) -> object:
+    found = [int(c.id[-12:]) for c in store.list("t", limit=None)] if "t" in store.agents() else []
+    parent = rng.choice([*found, None]) if found else None
+    messages = [told(rng.randrange(9)) for _ in range(rng.randrange(5))]
+    started = {"__start__": rng.choice((messages, bulky(n), None))} if rng.random() < 0.5 else {}
+    return put(n + 1, parent, messages=messages, **started)(store)
+
+
+def _put_writes(store: Store, rng: random.Random, n: int) -> object:
+    on = rng.randrange(1, n + 3)
+    return writes(on, rng.choice(([told(rng.randrange(9))], bulky(n), None)), task=f"task {rng.randrange(3)}")(store)
+
+
+def _delete_thread(store: Store, rng: random.Random, n: int) -> object:
+    return RekindleSaver(store).delete_thread("t")
+
+
 _CHANCES = [
     ("save", _save, False), ("fork", _fork, False), ("tag", _tag, False), ("label", _label, False),
     ("prune", _prune, False), ("delete", _delete, False), ("undo", _undo, False), ("collect", _collect, True),
-    ("import", _import, False),
+    ("import", _import, False), ("put", _put, False), ("put_writes", _put_writes, False),
+    ("delete thread", _delete_thread, False),
 ]  # fmt: skip
-_WEIGHTS = [8, 2, 1, 1, 2, 1, 2, 2, 1]
+_WEIGHTS = [8, 2, 1, 1, 2, 1, 2, 2, 1, 5, 5, 1]
