@@ -17,6 +17,7 @@ from rekindle import Store, open_store
 from rekindle.adapters.langgraph import RekindleSaver
 from rekindle.errors import CorruptDataError, RekindleError
 from rekindle.state.tree import slots
+from rekindle.state.tree.against import bases_of
 from rekindle.state.tree.nodes import node_from
 from rekindle.state.values import codec
 from rekindle.storage.base import Append, Key, Record, journal_of
@@ -194,7 +195,7 @@ def test_an_evil_record_is_an_error_of_ours_or_does_no_harm(storage: MemoryStora
 
 
 def against(seq: int, number: int, payload: bytes = b"") -> bytes:
-    header = ormsgpack.packb([None, seq, number])
+    header = ormsgpack.packb([None, [seq, number]])
     return bytes([slots.AGAINST | slots.FRAME]) + len(header).to_bytes(2, "little") + header + payload
 
 
@@ -237,7 +238,7 @@ def first_named(storage: MemoryStorage) -> tuple[int, int]:
     """(seq, slot) in the journal of something that was written against another, and that the newest state names."""
     for seq, body in bodies(storage, JOURNAL)[::-1]:
         for number, slot in enumerate(slots.unpack_body(body)):
-            if slots.base_of(slot) is not None:
+            if bases_of(slot):
                 return seq, number
     raise AssertionError("nothing was written against another")
 
@@ -284,8 +285,7 @@ def test_slots_written_against_each_other_are_damage(storage: MemoryStorage) -> 
     seq, number = first_named(storage)
     head, body = head_of(storage, JOURNAL, seq)
     parts = slots.unpack_body(body)
-    base = slots.base_of(parts[number])
-    assert base is not None
+    [base] = bases_of(parts[number])
     head, body = head_of(storage, JOURNAL, base[0])
     parts = slots.unpack_body(body)
     parts[base[1]] = against(seq, number)
