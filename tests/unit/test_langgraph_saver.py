@@ -344,6 +344,29 @@ def test_pruning_keeps_what_a_delta_channel_is_made_of(saver: RekindleSaver, sto
     assert ours.invoke({"log": ["on"]}, thread()) == theirs.invoke({"log": ["on"]}, thread())
 
 
+def test_a_delta_channel_of_pruned_checkpoints_is_no_shorter_value(saver: RekindleSaver, store: rekindle.Store) -> None:
+    def joined(value: list[Any], writes: list[list[Any]]) -> list[Any]:
+        return [*value, *(item for write in writes for item in write)]
+
+    class Delta(TypedDict):
+        log: Annotated[list[Any], DeltaChannel(joined, snapshot_frequency=1000)]
+
+    graph: Any = StateGraph(Delta)
+    graph.add_node("a", lambda state: {"log": [f"a {len(state['log'])}"]})
+    graph.add_edge(START, "a")
+    graph = graph.compile(checkpointer=saver)
+    for n in range(5):
+        graph.invoke({"log": [n]}, thread())
+    whole = graph.get_state(thread()).values
+    store.prune("keep-last=2")
+    for call in (lambda: graph.get_state(thread()), lambda: graph.invoke({"log": ["on"]}, thread())):
+        with pytest.raises(rekindle.NotFoundError) as refused:
+            call()
+        assert refused.value.code == "parent-gone"
+    store.undo()
+    assert graph.get_state(thread()).values == whole
+
+
 def test_versions_of_another_saver_are_gone_on_with(saver: RekindleSaver) -> None:
     assert saver.get_next_version(None, None) == 1
     assert saver.get_next_version(7, None) == 8

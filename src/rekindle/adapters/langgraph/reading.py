@@ -172,22 +172,30 @@ class Reading:
     # -- delta channels ----------------------------------------------------------------------------------------------
 
     def delta_history(self, place: Place, channels: Sequence[str]) -> dict[str, DeltaChannelHistory]:
-        """What the ancestors of a checkpoint wrote to channels, oldest first, down to where one holds the value."""
+        """What the ancestors of a checkpoint wrote to channels, oldest first, down to where one holds the value.
+        NotFoundError where one of them was pruned: without it the value would be another."""
         writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
         seeds: dict[str, Any] = {}
         target = self.find(place)
         if target is not None:
             journal = Journal(self._engine, target.key)
+            parent = target.parent
             for head in islice(self._store._refs.history(target), 1, None):
                 left = [channel for channel in channels if channel not in seeds]
-                if not left:
+                if not left or head.seq != parent:
                     break
+                parent = head.parent
                 pending = journal.pending(self._name(head))
                 values = self._values(head, journal)
                 for channel in left:
                     writes[channel][:0] = delta_writes(pending, channel)
                     if channel in values:
                         seeds[channel] = values[channel]
+            if parent and len(seeds) < len(channels):
+                raise NotFoundError(
+                    "parent-gone", f"channels of thread {place.thread!r} are made of checkpoints that were pruned",
+                    hint="undo the prune; the saver's own prune() keeps what delta channels are made of",
+                )  # fmt: skip
         return {
             channel: cast(
                 DeltaChannelHistory,
