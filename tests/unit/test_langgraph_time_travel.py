@@ -115,10 +115,12 @@ def _inside(graph: Any, saver: Any, ns: str) -> Told:
     return [*told, *(shown(state) for state in (graph.get_state_history(config) if ns else ()))]
 
 
-@pytest.fixture(params=["branch", "refuse"])
+@pytest.fixture(params=[("branch", "verified"), ("refuse", "trusted")], ids="-".join)
 def saver(request: pytest.FixtureRequest, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[RekindleSaver]:
     """One that refuses second writers too: going back is none, and is not told of as one."""
-    with RekindleSaver.from_conn_string(tmp_path / "chat.db", two_writers=request.param) as opened:
+    two_writers, changes = request.param
+    url = tmp_path / "chat.db"
+    with RekindleSaver.from_conn_string(url, two_writers=two_writers, changes=changes) as opened:
         yield opened
     assert [record.getMessage() for record in caplog.get_records("call") if record.name.startswith("rekindle")] == []
 
