@@ -20,6 +20,12 @@ SAYS = {
         "2nd process: turn 3 saved: plan: what a prune would do",
         "8 messages in 4 checkpoints; bool(store.verify())=True",
     ],
+    "langgraph_chat.py": [
+        "1st process: the tool is asked",
+        "2nd process: begins with 3 messages",
+        "2nd process: 4 messages, the last: It is sunny there.",
+        "5 checkpoints; bool(saver.store.verify())=True",
+    ],
     "many_agents.py": ["50 agents, 500 checkpoints, all of them whole", "newest of agent-07: @10, @9, @8"],
     "own_types.py": ["restored: ShopOrder(customer='ada', items=[{'name': '(from version 1)', 'cents': 1250}])"],
 }
