@@ -10,12 +10,13 @@ from typing import Any
 from unittest import mock
 
 from rekindle import Checkpoint, Store, open_store
+from rekindle.adapters.langgraph import RekindleSaver
 from rekindle.store.saving import filling
 
 Questions = dict[str, Callable[[], Any]]
 Ids = list[tuple[str, str, int, str]]
 
-USERS = {"local": ("a", "b", "c"), "other": ("a",)}
+USERS = {"local": ("a", "b", "c", "t"), "other": ("a",)}
 _NOON = 1_800_000_000.0
 
 
@@ -33,11 +34,38 @@ def build(url: str) -> None:
         store.save("c", {"told": "told alone", "alone": rng.randbytes(2100)})
         with mock.patch.object(filling, "SPILL", 0):
             store.save("c", {"spilled": (1, "x" * 40)})
+        _thread(RekindleSaver(store))
         store.tag("a@4", "v1")
         store.label("c@1", "told later")
         store.prune("keep-last=2", agent_id="a")
         store.collect()
         store.for_user("other").save("a", ["theirs"], id="job-1")
+
+
+def _thread(saver: RekindleSaver) -> None:
+    """Checkpoints with an input, with writes, with what was written against these, and one that is gone."""
+    text = {"content": "so it goes, on and on, " * 14, "id": None}
+    _put(saver, 1, __start__={"messages": [text]})
+    saver.put_writes(_place(1), [("messages", [text]), ("n", 1)], "task")
+    _put(saver, 2, messages=[{**text, "id": "m1"}, "x" * 1000])
+    saver.put_writes(_place(2), [("messages", [{**text, "id": "m2"}])], "task")
+    _put(saver, 3, messages=[{**text, "id": "m1"}, "x" * 1000, {**text, "id": "m2"}])
+    saver.delete_for_runs(["r2"])
+
+
+def _put(saver: RekindleSaver, n: int, **values: Any) -> None:
+    checkpoint: Any = {"v": 4, "id": f"c{n}", "ts": "", "channel_values": values, "channel_versions": {}}
+    saver.put(_place(n - 1), checkpoint, {"run_id": f"r{n}"}, dict.fromkeys(values, 1))  # type: ignore[typeddict-unknown-key]
+
+
+def _place(n: int) -> Any:
+    told = {"thread_id": "t", "checkpoint_ns": ""}
+    return {"configurable": {**told, "checkpoint_id": f"c{n}"} if n else told}
+
+
+def _told(saver: RekindleSaver, n: int) -> str:
+    found = saver.get_tuple(_place(n))
+    return repr(found and (found, sorted(found.checkpoint["channel_values"].items()), list(found.pending_writes or ())))
 
 
 def _told_apart(rng: random.Random) -> AbstractContextManager[Any]:
@@ -64,6 +92,10 @@ def questions(store: Store, ids: Ids) -> Questions:
     asked["local/b: branches"] = lambda: _named(store.branches("b"))
     asked["local/b: children"] = lambda: _facts(store.children("b@1"))
     asked["local/b: diff"] = lambda: store.diff("b@1", "b@2")
+    saver = RekindleSaver(store)
+    for n in range(4):
+        asked[f"local/t: thread {n}"] = lambda n=n: _told(saver, n)
+    asked["local/t: threads"] = lambda: repr(list(saver.threads()))
     asked["local/c: newest"] = lambda: _facts([store.get("c")])
     return asked
 

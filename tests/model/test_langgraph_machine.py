@@ -494,14 +494,13 @@ class Machine:
         agent = agent_of(thread, ns)
         if not self.of(agent).alive:
             return
-        file = io.BytesIO()
-        self.saver.store.export(quote_agent(agent), file)
+        file, newest = io.BytesIO(), self.of(agent).alive[0]
+        self.saver.store.export(f"{quote_agent(agent)}@{newest.seq}", file)
         other = RekindleSaver(Store(Engine(open_storage("memory://"), clock=self.tick), "local"))
         for again in (False, True):
             file.seek(0)
             assert bool(other.store.import_(file)) is not again
             self.compare_thread(other, thread, ns, copied(self.of(agent)))
-        newest = self.of(agent).alive[0]
         found = other.get_tuple(self.config(thread, ns))
         assert found is not None
         other.put_writes(found.config, [("more", ["more"])], "more")

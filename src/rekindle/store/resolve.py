@@ -93,6 +93,22 @@ class Resolver:
         """A caller's id looked for in an agent's own records, where the index does not know it."""
         return next((h for h in self._engine.heads(self.key(agent)) if h.alias == alias and self._live(h)), None)
 
+    def own(self, agent: str, name: str, *, scans: bool = True) -> Head | None:
+        """The agent's checkpoint that a caller calls so; None where there is none, or it was pruned: with `scans`, after
+        a look at every record. CorruptDataError where the index of ids has lost it, or leads to another."""
+        engine, key = self._engine, self.key(agent)
+        seq = engine.own_seq(key, name)
+        head = self._present(key, seq) if seq else None
+        if head is not None and engine.own_name(head) == name:
+            return head
+        if scans and head is None:
+            head = next((h for h in engine.heads(key) if engine.own_name(h) == name), None)
+        if head is not None and self._live(head):
+            raise CorruptDataError(
+                "bad-index", f"the index of ids is damaged at {name!r}", hint="run `rekindle verify`"
+            )
+        return None
+
     def _nothing(self, name: str) -> NotFoundError:
         """There is none; looked for in every record first: a damaged index must not make a checkpoint's id unknown."""
         for key in self._engine.storage.keys(self._user):

@@ -109,13 +109,13 @@ class Putting:
 
     def _parent(self, key: Key, place: Place) -> int:
         assert place.checkpoint is not None
-        seq = self._engine.own_seq(key, place.checkpoint)
-        if not seq:
+        found = self._store._refs.own(place.agent, place.checkpoint)
+        if found is None:
             raise NotFoundError(
                 "parent-gone", f"thread {place.thread!r} has no checkpoint {place.checkpoint!r}: it was deleted",
                 hint="begin the run again: it loads what the thread has now",
             )  # fmt: skip
-        return seq
+        return found.seq
 
     def _check_above(self, place: Place, metadata: Mapping[str, Any]) -> None:
         """A subgraph begins under checkpoints of the graphs above it. Where these were deleted, it comes too late."""

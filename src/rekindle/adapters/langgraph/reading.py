@@ -11,7 +11,6 @@ from typing import Any, cast
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple, DeltaChannelHistory, PendingWrite
 
-from ...errors import NotFoundError
 from ...storage.base import Key, has_checkpoints
 from ...storage.record import Head, long_id
 from ...store import Store
@@ -50,15 +49,8 @@ class Reading:
         key = self.key(place.agent)
         if place.checkpoint is None:
             return next(self.heads(key), None)
-        dropped = self._engine.log.view(key.user, fresh=True).agent(key.agent).dropped
-        seq = self._engine.own_seq(key, place.checkpoint)
-        if not seq or seq in dropped:
-            return None
-        try:
-            head = self._engine.head(key, seq)
-        except NotFoundError:
-            return None
-        return head if is_checkpoint(head) else None
+        head = self._store._refs.own(place.agent, place.checkpoint)
+        return head if head is not None and is_checkpoint(head) else None
 
     def tuple_of(self, place: Place, head: Head, thread: Any = None) -> CheckpointTuple:
         journal = Journal(self._engine, head.key, after=entries_from(head) - 1)
@@ -132,7 +124,10 @@ class Reading:
 
     def _stream(self, agent: str, before: str | None) -> Iterator[tuple[str, Place, Head]]:
         key, place = self.key(agent), Place(*thread_of(agent))
-        ceiling = self._engine.own_seq(key, before) if before is not None else 0
+        ceiling = 0
+        if before is not None:
+            self._store._refs.own(agent, before, scans=False)
+            ceiling = self._engine.own_seq(key, before)
         shown: str | None = None
         for head in self.heads(key):
             name = self._name(head)
