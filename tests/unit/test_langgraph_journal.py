@@ -229,3 +229,12 @@ def test_a_put_beside_a_collect_goes_on_from_what_is_there(saver: RekindleSaver)
         assert late.value.code == "parent-gone"
         put(there, 4, None, messages=[message(3)])
         assert values(there, 4)["messages"] == [message(3)]
+
+
+def test_a_checkpoint_that_is_deleted_while_it_is_read_has_its_input(saver: RekindleSaver) -> None:
+    put(saver, 1, None, __start__=[message(1)])
+    writes(saver, 1, [message(2)])
+    listed = next(saver.list(config()))
+    saver.delete_thread("t")
+    assert listed.checkpoint["channel_values"]["__start__"] == [message(1)]
+    assert [value for _, _, value in listed.pending_writes or ()] == [[message(2)]]

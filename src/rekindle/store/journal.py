@@ -48,10 +48,10 @@ async def note_by(way: Way, engine: Engine, key: Key, drafts: Sequence[Draft], *
     raise UnavailableError("contended", f"others keep saving agent {key.agent!r}", hint="try again")
 
 
-def entries(engine: Engine, key: Key, *, after: int = 0) -> Iterator[Entry]:
-    """An agent's entries beyond `after`, newest first, without those that were dropped."""
+def entries(engine: Engine, key: Key, *, after: int = 0, view: View | None = None) -> Iterator[Entry]:
+    """An agent's entries beyond `after`, newest first, without those that were dropped: by now, or in a view."""
     journal = Key(key.user, journal_of(key.agent))
-    dropped = engine.log.view(key.user, fresh=True).agent(journal.agent).dropped
+    dropped = (view or engine.log.view(key.user, fresh=True)).agent(journal.agent).dropped
     for head in engine.heads(journal, batch=32):
         if head.seq <= after:
             return

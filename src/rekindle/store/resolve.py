@@ -94,7 +94,7 @@ class Resolver:
         return next((h for h in self._engine.heads(self.key(agent)) if h.alias == alias and self._live(h)), None)
 
     def own(self, agent: str, name: str, *, scans: bool = True) -> Head | None:
-        """The agent's checkpoint that a caller calls so; None where there is none, or it was pruned: with `scans`, after
+        """The agent's checkpoint that a caller calls so; None where there is none, or it was pruned; with `scans` after
         a look at every record. CorruptDataError where the index of ids has lost it, or leads to another."""
         engine, key = self._engine, self.key(agent)
         seq = engine.own_seq(key, name)

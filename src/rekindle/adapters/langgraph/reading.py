@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple, DeltaChannelHistory, PendingWrite
 
+from ...errors import NotFoundError
 from ...storage.base import Key, has_checkpoints
 from ...storage.record import Head, long_id
 from ...store import Store
@@ -52,8 +53,11 @@ class Reading:
         head = self._store._refs.own(place.agent, place.checkpoint)
         return head if head is not None and is_checkpoint(head) else None
 
-    def tuple_of(self, place: Place, head: Head, thread: Any = None) -> CheckpointTuple:
+    def tuple_of(self, place: Place, head: Head, thread: Any = None) -> CheckpointTuple | None:
+        """None where it was dropped since it was found."""
         journal = Journal(self._engine, head.key, after=entries_from(head) - 1)
+        if journal.lacks(head):
+            return None
         values = self._values(head, journal, bound=self._trusted)
         return self._tuple(place, head, values, journal.pending(self._name(head)), thread)
 
@@ -106,7 +110,8 @@ class Reading:
         journals: dict[Key, Journal] = {}
         for place, head in islice(found, limit):
             journal = journals.setdefault(head.key, Journal(self._engine, head.key))
-            yield self._lazy(place, head, journal)
+            if not journal.lacks(head):
+                yield self._lazy(place, head, journal)
 
     def _lazy(self, place: Place, head: Head, journal: Journal) -> CheckpointTuple:
         name = self._name(head)

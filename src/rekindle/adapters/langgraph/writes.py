@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite, writes_sort_
 
 from ...state.values import codec
 from ...storage.base import Key
+from ...storage.record import Head
 from ...store.engine import Engine
 from ...store.journal import Entry, entries, values
 from ...store.saving.drafts import Draft, no_entry, short
@@ -52,19 +53,25 @@ def _is_small(value: Any) -> bool:
 
 
 class Journal:
-    """A thread's entries by the checkpoint they belong to, read once: for a listing."""
+    """A thread's entries by the checkpoint they belong to, read once. Of a checkpoint that was there when this was made
+    all entries are, whatever is deleted meanwhile."""
 
     def __init__(self, engine: Engine, key: Key, after: int = 0) -> None:
         self._engine = engine
         self._key = key
         self._after = after
+        self._view = engine.log.view(key.user)
         self._found: dict[str, list[Entry]] | None = None
+
+    def lacks(self, head: Head) -> bool:
+        """Whether the checkpoint had been dropped when this was made."""
+        return head.seq in self._view.agent(self._key.agent).dropped
 
     def of(self, checkpoint: str) -> list[Entry]:
         """Its entries in the order they came."""
         if self._found is None:
             self._found = {}
-            for entry in entries(self._engine, self._key, after=self._after):
+            for entry in entries(self._engine, self._key, after=self._after, view=self._view):
                 self._found.setdefault(entry.of, []).insert(0, entry)
         return self._found.get(checkpoint, [])
 
