@@ -270,6 +270,22 @@ def test_two_writers_are_both_kept_and_told_of(
     assert set(store.branches("t")) == {"main", "main-2", "main-3"}
 
 
+def test_who_only_looked_at_a_checkpoint_may_be_a_second_writer_later(
+    saver: RekindleSaver, store: rekindle.Store
+) -> None:
+    strict = RekindleSaver(store, two_writers="refuse")
+    chain("a").compile(checkpointer=saver).invoke({"log": ["hello"]}, thread())
+    newest = strict.get_tuple(thread())
+    assert newest is not None
+    strict.get_tuple(newest.config)  # somebody looks at it
+    begun = strict.get_tuple(thread())  # a run begins
+    assert begun is not None
+    chain("a").compile(checkpointer=saver).invoke({"log": ["first"]}, thread())
+    with pytest.raises(rekindle.ConflictError) as refused:
+        strict.put(begun.config, {**begun.checkpoint, "id": "00000000-0000-0000-0000-000000000002"}, {}, {})
+    assert refused.value.code == "head-moved"
+
+
 def test_a_list_reads_no_state(saver: RekindleSaver) -> None:
     loads: list[int] = []
 

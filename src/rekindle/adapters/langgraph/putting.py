@@ -47,6 +47,10 @@ class Putting:
         while len(self._chosen) > _CHOSEN:
             self._chosen.popitem(last=False)
 
+    def took_newest(self, place: Place) -> None:
+        """Somebody asked for whatever is newest and got this, as a run that begins does: no fork any more."""
+        self._chosen.pop((place.agent, place.checkpoint or ""), None)
+
     async def put(
         self,
         way: Way,

@@ -103,11 +103,12 @@ class RekindleSaver(BaseCheckpointSaver[Any]):
         """The checkpoint a config names, or the thread's newest; None where it is not there."""
         place = place_of(config)
         head = self._reading.find(place)
+        found = None if head is None else self._reading.tuple_of(place, head, configurable(config)["thread_id"])
         if place.checkpoint is not None:
             self._putting.chose(place)
-        if head is None:
-            return None
-        return self._reading.tuple_of(place, head, configurable(config)["thread_id"])
+        else:
+            self._putting.took_newest(place if found is None else place_of(found.config))
+        return found
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return await asyncio.to_thread(self.get_tuple, config)
