@@ -238,3 +238,14 @@ def test_a_checkpoint_that_is_deleted_while_it_is_read_has_its_input(saver: Reki
     saver.delete_thread("t")
     assert listed.checkpoint["channel_values"]["__start__"] == [message(1)]
     assert [value for _, _, value in listed.pending_writes or ()] == [[message(2)]]
+
+
+def test_a_put_on_what_another_process_has_collected_is_told_that_it_is_gone(saver: RekindleSaver) -> None:
+    for n in (1, 2, 3):
+        put(saver, n, n - 1 or None)
+    with rekindle.open_store(saver.store.url) as other:
+        RekindleSaver(other).delete_thread("t")
+        other.collect()
+    with pytest.raises(rekindle.NotFoundError) as late:
+        put(saver, 4, 2)
+    assert late.value.code == "parent-gone"

@@ -256,7 +256,7 @@ class Saving:
                 "agent-deleted", f"agent {key.agent!r} was deleted", hint="save under another agent id, or undo"
             )
         self._base, self._branch, self._from = self._place(held)
-        self._mark = self._parent_mark(held)
+        self._mark = self._mark_of(self._base) if self._base else None
         return view
 
     def _place(self, held: AgentView) -> tuple[int, str, str | None]:
@@ -270,6 +270,11 @@ class Saving:
             if wanted is not None and branch != MAIN and branch not in heads:
                 raise _no_branch(request.key.agent, branch)
             return heads.get(branch, 0), branch, None
+        if parent in held.dropped:
+            raise NotFoundError(
+                "parent-gone", f"the parent, checkpoint {parent} of agent {request.key.agent!r}, was pruned",
+                hint="undo the prune, or save without a parent",
+            )  # fmt: skip
         branch = wanted or (MAIN if parent == ROOT else self._branch_of(parent, heads))
         if branch not in heads or heads[branch] == parent or (parent == ROOT and not request.apart):
             return parent, branch, None
@@ -289,16 +294,6 @@ class Saving:
             return at_head[0]
         branch = self._mark_of(seq).branch
         return branch if not at_head or branch in at_head else at_head[0]
-
-    def _parent_mark(self, held: AgentView) -> Mark | None:
-        if not self._base:
-            return None
-        if self._base in held.dropped:
-            raise NotFoundError(
-                "parent-gone", f"the parent, checkpoint {self._base} of agent {self._request.key.agent!r}, was pruned",
-                hint="undo the prune, or save without a parent",
-            )  # fmt: skip
-        return self._mark_of(self._base)
 
     def _mark_of(self, seq: int) -> Mark:
         mark = self._tip.marks.get(seq)
