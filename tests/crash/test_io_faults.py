@@ -11,8 +11,10 @@ from functools import cache
 import pytest
 from tests.crash import stores_on_disk
 from tests.crash.stores_on_disk import STORAGES, Picture, let_go, opened, picture, picture_of, store_on
-from tests.crash.verbs import bulky, chat, exported, in_parts, noise
+from tests.crash.verbs import bulky, chat, exported, ident, in_parts, noise, put, writes
+from tests.crash.verbs import told as told_of
 
+from rekindle.adapters.langgraph import RekindleSaver
 from rekindle.errors import RekindleError, UnavailableError
 from rekindle.store.store import Store
 from rekindle.testing.crash import Image, SimDisk, crash_states
@@ -42,6 +44,11 @@ def before(store: Store) -> None:
     store.fork("chat@2", "try")
     store.tag("chat@2", "good")
     store.prune("keep-last=1", agent_id="big")
+    put(1, None, __start__={"messages": [told_of(1)]})(store)
+    writes(1, [told_of(1)], [noise(5_000, 8)])(store)
+    put(2, 1, "gone", messages=[{**told_of(1), "id": ident(1)}, noise(5_000, 8)])(store)
+    writes(2, [told_of(2)])(store)
+    put(3, 2, messages=[{**told_of(1), "id": ident(1)}, told_of(2)])(store)
 
 
 VERBS: dict[str, Callable[[Store], object]] = {
@@ -60,10 +67,15 @@ VERBS: dict[str, Callable[[Store], object]] = {
     "clear": lambda store: store.clear(),
     "policy": lambda store: store.set_policy("keep-last=2", every=2),
     "collect": lambda store: store.collect(),
+    "put with input": put(4, 3, messages=[told_of(1), told_of(2)], __start__=[told_of(3), noise(5_000, 9)]),
+    "put_writes": writes(3, [{**told_of(2), "id": ident(2)}], [noise(5_000, 9)]),
+    "delete for runs": lambda store: RekindleSaver(store).delete_for_runs(["gone"]),
+    "delete thread": lambda store: RekindleSaver(store).delete_thread("t"),
+    "copy thread": lambda store: RekindleSaver(store).copy_thread("t", "copy"),
     "import": lambda store: store.import_(exported(), agent_id="moved"),
     "import in parts": in_parts(exported, "moved"),
 }
-GRADUAL = {"collect", "import in parts"}
+GRADUAL = {"collect", "import in parts", "copy thread"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,7 @@ def faulty(
 def allowed(verb: str, found: Picture, was: Picture, after: Picture) -> bool:
     if verb not in GRADUAL or found == after:
         return found in (was, after)
-    same = (found.checkpoints, found.names) == (was.checkpoints, was.names)
+    same = (found.checkpoints, found.names, found.threads) == (was.checkpoints, was.names, was.threads)
     return same and found.log == after.log[: len(found.log)]
 
 
@@ -149,13 +161,17 @@ def test_a_failing_disk_loses_nothing_and_the_open_store_goes_on(
             assert told.code == "disk-full", where
         assert picture(store) == found, f"{where}: the open store remembers something else"
         assert store.restore(store.save("afterwards", [1, 2]).id) == [1, 2], where
+        if verb != "policy":  # which drops others for it
+            put(9, None, messages=[told_of(2), {**told_of(2), "id": ident(2)}], __start__=[told_of(3)])(store)
         assert not store.verify().problems, f"{where}: {store.verify().problems}"
         if not sticky and (LONG or n % 12 == 0):
             _survives_a_cut(kind, disk, where)
         let_go(storage)
         with opened(STORAGES[kind], SimDisk(disk.image())) as again:
             kept = picture(again)
-        assert tuple(c for c in kept.checkpoints if c[0] != "afterwards") == found.checkpoints, where
+        old = tuple(c for c in kept.checkpoints if c[0] != "afterwards" and c[2] != ident(9))
+        assert old == found.checkpoints, where
+        assert verb == "policy" or set(found.threads) < set(kept.threads), where
         apart = 1 if LONG else EVERY[error, sticky] * (4 if verb in GRADUAL else 1)
         n = max(n, disk.failed_first - calls) - 1 + apart
     assert seen or verb == "save a known id"

@@ -31,7 +31,7 @@ from rekindle.store.saving import filling
 
 TORTURE = os.environ.get("REKINDLE_TORTURE") == "1"
 SEED = int(os.environ.get("REKINDLE_SEED", "20261118"))
-RUNS = {"memory": 16, "sqlite": 7, "file": 3}
+RUNS = {"memory": 9, "sqlite": 5, "file": 2}
 LONG = {"memory": 1200, "sqlite": 500, "file": 150}
 STEPS = 60
 THREADS = ("t", "two|bars", "50%")
