@@ -555,3 +555,16 @@ def test_trusted_hands_the_same_objects_out_and_reads_what_others_put(tmp_path: 
         assert again == said["messages"] == mine.get_state(thread()).values["messages"]
         assert mine.invoke({"messages": [HumanMessage("on")]}, thread())["messages"][:-2] == again
         assert other.store.verify(restore=True, imports=["rekindle.adapters.langgraph"])
+
+
+def test_channels_whose_versions_moved_are_looked_at_whatever_is_said_to_be_new(saver: RekindleSaver) -> None:
+    def put(parent: Any, name: str, version: int, log: list[str], new: dict[str, int]) -> Any:
+        values = {"log": log, "big": ["b" * 2000]}
+        checkpoint: Any = {**empty_checkpoint(), "id": name, "channel_values": values}
+        return saver.put(parent, {**checkpoint, "channel_versions": {"log": version, "big": 1}}, {}, new)
+
+    root = put(thread(checkpoint_ns=""), "1", 1, ["x" * 2000], {"log": 1, "big": 1})
+    child = put(root, "2", 2, ["y" * 2000], {})
+    found = saver.get_tuple(child)
+    assert found is not None
+    assert found.checkpoint["channel_values"]["log"] == ["y" * 2000]

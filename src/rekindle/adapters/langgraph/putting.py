@@ -21,9 +21,9 @@ from .writes import draft_input, draft_writes
 
 _log = logging.getLogger("rekindle.langgraph")
 _CHOSEN = 4096
+_VERSIONS = 1024
 FORK = "fork"
-"""The source of a checkpoint that goes on from an older one, or copies one: it stands on the parent of what it copies,
-and its new versions do not tell in what it differs from that."""
+"""The source of a checkpoint that goes on from an older one, or copies one."""
 _PATIENCE = 0.002
 """Seconds: LangGraph hands over what tasks have written just before the checkpoint that follows, and waits for neither
 but the checkpoint. One commit does for both."""
@@ -39,6 +39,7 @@ class Putting:
         self._trusted = trusted
         self._refuses = refuses
         self._chosen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._versions: OrderedDict[tuple[str, str], Mapping[str, Any]] = OrderedDict()
 
     def chose(self, place: Place) -> None:
         """Somebody asked for that checkpoint (for where there was none yet): to go on from it is a fork, and no second
@@ -50,6 +51,20 @@ class Putting:
     def took_newest(self, place: Place) -> None:
         """Somebody asked for whatever is newest and got this, as a run that begins does: no fork any more."""
         self._chosen.pop((place.agent, place.checkpoint or ""), None)
+
+    def knows(self, place: Place, checkpoint: str, versions: Mapping[str, Any]) -> None:
+        """The versions of the channels in a checkpoint that others may be put on."""
+        self._versions[place.agent, checkpoint] = dict(versions)  # LangGraph goes on counting in the one it has
+        while len(self._versions) > _VERSIONS:
+            self._versions.popitem(last=False)
+
+    def _changed(self, place: Place, versions: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str] | None:
+        """The only channels whose values can differ from the parent's; None where its versions are not known. What is
+        said to be new is told against another checkpoint now and then."""
+        before = self._versions.get((place.agent, place.checkpoint or ""))
+        if before is None:
+            return None
+        return frozenset((*new, *(name for name, version in versions.items() if before.get(name) != version)))
 
     async def put(
         self,
@@ -63,6 +78,7 @@ class Putting:
         key = Key(self._store.user, place.agent)
         request = await self._request(way, key, place, config, checkpoint, metadata, new)
         saved = await self._save(way, request, checkpoint["id"])
+        self.knows(place, checkpoint["id"], checkpoint.get("channel_versions") or {})
         if saved.known:
             await way.read(lambda: self._must_be_same(saved, request))
         elif saved.branched_from is not None and not self._is_fork(place, metadata):
@@ -95,12 +111,11 @@ class Putting:
         drafts = (draft_input(checkpoint["id"], values.pop(START)),) if START in new and START in values else ()
         told = metadata_of(config, metadata)
         micros = micros_of(checkpoint.get("ts"))
-        copies = metadata.get("source") == FORK
         return Request(
             key, values, parent, None, kind_of(told), label_of(told), codec.pack(told), checkpoint["id"],
             self._refuses and not self._is_fork(place, metadata), False, more={MORE: pack_rest(checkpoint)},
             time=None if micros is None else micros // 1000, drafts=drafts, journaled=True, apart=True,
-            changed=None if copies else frozenset(new), identity=self._trusted,
+            changed=self._changed(place, checkpoint.get("channel_versions") or {}, new), identity=self._trusted,
         )  # fmt: skip
 
     def _is_fork(self, place: Place, metadata: Mapping[str, Any]) -> bool:

@@ -104,6 +104,8 @@ class RekindleSaver(BaseCheckpointSaver[Any]):
         place = place_of(config)
         head = self._reading.find(place)
         found = None if head is None else self._reading.tuple_of(place, head, configurable(config)["thread_id"])
+        if found is not None:
+            self._putting.knows(place, found.checkpoint["id"], found.checkpoint["channel_versions"])
         if place.checkpoint is not None:
             self._putting.chose(place)
         else:
