@@ -13,9 +13,11 @@ import pytest
 
 import rekindle
 from rekindle.adapters.langgraph import RekindleSaver
+from rekindle.adapters.langgraph.writes import draft_writes
 from rekindle.storage.base import Append, Key, Outcome
 from rekindle.store.saving import tips
 from rekindle.store.saving.commit import Committer
+from rekindle.store.saving.parked import Parked
 
 PAGE = "a page of nothing much, over and over. " * 40
 
@@ -249,3 +251,30 @@ def test_a_put_on_what_another_process_has_collected_is_told_that_it_is_gone(sav
     with pytest.raises(rekindle.NotFoundError) as late:
         put(saver, 4, 2)
     assert late.value.code == "parent-gone"
+
+
+def test_writes_that_waited_for_a_save_are_not_refused_by_what_another_process_has_undone(saver: RekindleSaver) -> None:
+    put(saver, 1, None, run="gone")
+    put(saver, 2, 1)
+    saver.delete_for_runs(["gone"])
+    with rekindle.open_store(saver.store.url) as other:
+        other.undo()
+    engine, key = saver.store._engine, Key("local", "t")
+    waiting = Parked([draft_writes(ident(1), [("messages", ["late"])], "task", "")])
+    engine.tip(key).parked.append(waiting)
+    put(saver, 3, 2)
+    if not waiting.future.result(0):
+        writes(saver, 1, ["late"])
+    assert pending(saver, 1) == [["late"]]
+
+
+def test_large_writes_that_waited_and_cannot_be_kept_leave_nothing(saver: RekindleSaver, tmp_path: Path) -> None:
+    put(saver, 1, None)
+    rng = random.Random(1)
+    large = [rng.randbytes(3_000) for _ in range(200)]
+    waiting = Parked([draft_writes(ident(1), [("messages", large), ("messages", object())], "task", "")])
+    saver.store._engine.tip(Key("local", "t")).parked.append(waiting)
+    put(saver, 2, 1, messages=["small"])
+    assert waiting.future.result(0) is False
+    assert list(tmp_path.glob("chat.db-packs/*")) == []
+    assert pending(saver, 1) == []

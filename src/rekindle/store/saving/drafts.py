@@ -207,8 +207,11 @@ class Drafts:
         return len(self._made)
 
     def back_to(self, made: int) -> None:
-        """Only so many records were made: what came after them will not be appended."""
+        """Only so many records were made, all that was kept among them: what came after will not be appended."""
         del self._made[made:]
+        for filling in self._fillings[made:]:
+            filling.abort()
+        del self._fillings[made:]
 
     def created(self) -> None:
         """They are there: what they hold can be named from now on."""

@@ -96,7 +96,7 @@ def refuse_dropped(engine: Engine, key: Key, held: AgentView, drafts: Sequence[D
     """ConflictError where what one of them belongs to was dropped."""
     if not held.dropped:
         return
-    known = {mark.alias: seq for seq, mark in engine.tip(key).marks.items()}
+    known = {mark.alias: seq for seq, mark in list(engine.tip(key).marks.items())}
     for of in {draft.of for draft in drafts}:
         if (known.get(of) or engine.own_seq(key, of)) in held.dropped:
             raise ConflictError(

@@ -16,8 +16,7 @@ Line = deque["Parked"]
 
 
 class Parked:
-    """`future`: True when they are there; False where the save that took them did not come through; an error where
-    they are at fault."""
+    """`future`: True when they are there; False where the save that took them did not come through, or could not."""
 
     __slots__ = ("drafts", "future")
 

@@ -167,7 +167,7 @@ class Saving:
         return Append((*kept, *entries, *self._along(view), record), view.seq)
 
     def _along(self, view: View) -> list[Record]:
-        """What waited for this save. Where one is at fault, its own caller is told."""
+        """What waited for this save. One that is at fault, as far as is known here, is its own caller's to try."""
         if not self._request.journaled:
             return []
         waiting, self._taken = [*self._taken, *take(self._tip.parked)], []
@@ -178,9 +178,9 @@ class Saving:
                 refuse_dropped(self._engine, self._request.key, view.agent(self._request.key.agent), parked.drafts)
                 records += [self._drafts.record(draft, view.seq) for draft in parked.drafts]
                 self._taken.append(parked)
-            except Exception as e:  # noqa: BLE001  a user's class may raise anything; it is its caller's to know
+            except Exception:  # noqa: BLE001  a user's class may raise anything: the caller tries, and is told
                 self._drafts.back_to(made)
-                parked.future.set_exception(e)
+                parked.future.set_result(False)
         return records
 
     def leave(self) -> None:
