@@ -22,20 +22,39 @@ _PARTS = tuple(map(attrgetter, ("__dict__", "__pydantic_fields_set__", "__pydant
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Two looks are equal only where the elements would be packed to the same bytes."""
+    """Elements look so only where they would be packed to the same bytes."""
 
     types: tuple[type, ...]
     entries: tuple[Entry, ...]
     """How each of the types is registered: another name or version is another encoding."""
+    given: list[frozenset[str]]
+    """Which fields were set, of each element."""
     packed: bytes
 
     @property
     def size(self) -> int:
-        return len(self.packed) + 8 * len(self.types)
+        return len(self.packed) + 16 * len(self.types)
+
+    def fits(self, elements: Sequence[Any]) -> bool:
+        """Whether these look so now."""
+        seen = _seen(elements)
+        if seen is None or seen[0] != self.types or seen[1] != self.entries or seen[3] != self.packed:
+            return False
+        given: list[Any] = seen[2]
+        return given == self.given  # a set equals a frozenset of the same
 
 
 def look(elements: Sequence[Any]) -> Look | None:
     """None where they are not all models, or hold what only the full encoding can say."""
+    seen = _seen(elements)
+    if seen is None:
+        return None
+    types, entries, given, packed = seen
+    known: dict[frozenset[str], frozenset[str]] = {}
+    return Look(types, entries, [known.setdefault(each, each) for each in map(frozenset, given)], packed)
+
+
+def _seen(elements: Sequence[Any]) -> tuple[tuple[type, ...], tuple[Entry, ...], list[Any], bytes] | None:
     types = tuple(map(type, elements))
     entries = []
     for each in dict.fromkeys(types):
@@ -45,7 +64,6 @@ def look(elements: Sequence[Any]) -> Look | None:
         entries.append(entry)
     try:
         fields, given, extra, private = (list(map(part, elements)) for part in _PARTS)
-        packed = ormsgpack.packb([fields, list(map(list, given)), extra, private], None, EXACT)
+        return types, tuple(entries), given, ormsgpack.packb([fields, extra, private], None, EXACT)
     except (TypeError, AttributeError):
         return None
-    return Look(types, tuple(entries), packed)

@@ -33,7 +33,7 @@ class RunWriter:
         """Whether a list's elements look as they did when they were found to be the run's. False says nothing."""
         if not isinstance(run.packed, Look):
             return False
-        if look(elements) != run.packed:
+        if not run.packed.fits(elements):
             run.packed = None
             return False
         self._memory -= run.packed.size

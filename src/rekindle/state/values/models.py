@@ -177,7 +177,8 @@ def _short_load(cls: Any) -> Load:
     whole, put, defaults = load_model(cls), _filler(cls), cache(lambda: _Defaults(cls))
     allows = _fits(cls, {})
 
-    def load(data: Any) -> Any:
+    def odd(data: Any) -> Any:
+        """The same where something is said beside the fields, or a field is missing."""
         if type(data) is not dict:
             return whole(data)
         given = data.pop(_SET) if _SET in data else data
@@ -196,7 +197,39 @@ def _short_load(cls: Any) -> Load:
                 fields[name] = default_of(cls.__pydantic_fields__[name], name, fields)
         return put(fields, given, extra, private)
 
-    return load
+    return _read_in(cls, _Defaults(cls), odd)
+
+
+def _read_in(cls: Any, known: _Defaults, odd: Load) -> Load:
+    """The load of data in which nothing is `odd`, all of it in one expression, as the dump is."""
+    names: dict[str, Any] = {"cls": cls, "new": cls.__new__, "odd": odd, "template": known.template}
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        names[f"put{name.removeprefix('__pydantic').rstrip('_')}"] = _setter(cls, name)
+    makes = {name: f"{make.__name__}()" for name, make in known.fresh}
+    source = _LOAD.format(
+        missing="".join(f" or {name!r} not in data" for name in known.asked),
+        fields=", ".join(f"{name!r}: {makes.get(name, f'template[{name!r}]')}" for name in known.template),
+        count=len(known.template),
+        extra="{}" if _fits(cls, {}) else "None",
+    )
+    exec(compile(source, f"<load of {cls.__qualname__}>", "exec"), names)
+    return names["load"]  # type: ignore[no-any-return]
+
+
+_LOAD = """
+def load(data):
+    if type(data) is not dict{missing}:
+        return odd(data)
+    fields = {{{fields}, **data}}
+    if len(fields) != {count}:
+        return odd(data)
+    value = new(cls)
+    put__dict(value, fields)
+    put_fields_set(value, set(data))
+    put_extra(value, {extra})
+    put_private(value, None)
+    return value
+"""
 
 
 class _Defaults:

@@ -153,12 +153,17 @@ def build(name: str, version: int, data: Any) -> Any:
         )
     try:
         return entry.load(data if version == entry.version else _upgraded(entry, version, data))
-    except RekindleError:
-        raise
     except Exception as e:
-        raise InvalidInputError(
-            "type-load-failed", f"the registered type {name!r} could not be rebuilt: {type(e).__name__}: {e}"
-        ) from e
+        raise not_loaded(name, e) from e
+
+
+def not_loaded(name: str, error: Exception) -> RekindleError:
+    """The error that a value of a registered type could not be rebuilt: its own, where that is one of ours."""
+    if isinstance(error, RekindleError):
+        return error
+    return InvalidInputError(
+        "type-load-failed", f"the registered type {name!r} could not be rebuilt: {type(error).__name__}: {error}"
+    )
 
 
 def _upgraded(entry: Entry, version: int, data: Any) -> Any:
