@@ -14,6 +14,7 @@ from ...errors import CorruptDataError
 from ...state.tree.nodes import check as checksum
 from ..base import OPERATIONS, Append, Key, Outcome, Packs, Record, Rewrite, Storage, Stored
 from ..packs import FolderPacks
+from ..record import short_id
 from .database import Database
 from .file import (
     RESCUE,
@@ -142,7 +143,7 @@ class SqliteStorage(Database, Storage):
             return Outcome.TAKEN
         db.execute("UPDATE agents SET newest = max(newest, ?) WHERE no = ?", (record.seq, number))
         if record.alias is not None:
-            db.execute("INSERT INTO aliases VALUES (?, ?, ?)", (record.key.user, record.alias, key))
+            db.execute("INSERT INTO aliases VALUES (?, ?, ?)", (record.key.user, short_id(record.alias), key))
         if record.shared:
             rows = [(digest, key, slot) for digest, slot in record.shared]
             db.executemany("INSERT OR REPLACE INTO shared VALUES (?, ?, ?)", rows)
@@ -243,7 +244,7 @@ class SqliteStorage(Database, Storage):
         return [(row[0], row[1] & _SEQ_MASK, row[2]) for row in whole if _inside(row[1] & _SEQ_MASK, spans)]
 
     def find_alias(self, user: str, alias: str) -> tuple[str, int] | None:
-        row = self._row("SELECT key FROM aliases WHERE user = ? AND alias = ?", (user, alias))
+        row = self._row("SELECT key FROM aliases WHERE user = ? AND alias = ?", (user, short_id(alias)))
         if row is None:
             return None
         number = row[0] >> _SEQ_BITS if type(row[0]) is int else 0

@@ -10,7 +10,7 @@ from ...errors import CorruptDataError
 from ...state.tree import slots
 from ...state.tree.against import MOST, Base, against_slot
 from ...state.tree.apart import ApartWriter
-from ...state.tree.nodes import Child, Kind, Node, Place, Run
+from ...state.tree.nodes import Kind, Node, Place, Run
 from ...state.tree.out import Laid, Slots
 from ...state.tree.pieces import in_agent
 from ...state.tree.slots import pack_body
@@ -132,12 +132,8 @@ class Drafts:
         kept = self._kept
         if kept is None:
             return []
-        hasher = self._engine.hasher(self._key.user)
-        nodes = [Node(Kind.LIST, [run], [run]) for run in kept.runs]
-        for node in nodes:
-            hasher.seal(node)
-        root = Node(Kind.LIST, [Child(b"", node) for node in nodes], None)
-        hasher.seal(root)
+        root = Node(Kind.LIST, list(kept.runs), None)
+        self._engine.hasher(self._key.user).seal(root)
         return [self._sealed(Draft(KEPT, kept.of), root, kept.filling, guard, reaches=False, laid=kept.laid)]
 
     def record(self, draft: Draft, guard: int) -> Record:
