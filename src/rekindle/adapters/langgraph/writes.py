@@ -21,6 +21,8 @@ from ...store.saving.drafts import Draft, no_entry, short
 
 WRITES, INPUT = "writes", "input"
 _ERROR = "__error__"
+_PULL = "~__pregel_pull, "
+"""How the path of nearly every task begins."""
 _SMALL = 64
 """Bytes of a packed value that stands in the entry's head: it needs no place of its own."""
 
@@ -37,7 +39,9 @@ def draft_writes(checkpoint: str, writes: Iterable[tuple[str, Any]], task_id: st
             told.append(channel)
             large.append(value)
     about: dict[str, Any] = {"task": short(task_id), "writes": told}
-    if task_path:
+    if task_path.startswith(_PULL):
+        about["pull"] = task_path.removeprefix(_PULL)
+    elif task_path:
         about["path"] = task_path
     return Draft(WRITES, checkpoint, about, large)
 
@@ -102,7 +106,9 @@ def _value(held: list[Any], at: int, entry: Entry) -> Any:
 def _fold(found: dict[tuple[str, int], tuple[str, str, Entry, Any]], entry: Entry) -> None:
     told = list(_told(entry))
     replaces = all(channel in WRITES_IDX_MAP for channel, _ in told)
-    task, path = entry.about.get("task"), entry.about.get("path", "")
+    task, path, pull = entry.about.get("task"), entry.about.get("path", ""), entry.about.get("pull")
+    if type(pull) is str:
+        path = _PULL + pull
     if type(task) not in (str, UUID) or type(path) is not str:
         raise no_entry(entry.head)
     for position, (channel, at) in enumerate(told):
