@@ -52,7 +52,7 @@ def run(saver: RekindleSaver, thread: str, who: str, rng: random.Random, kept: l
         one = Kept(thread, f"{time.time_ns():020x}-{who}", values, [("messages", [text]), ("n", who)])
         checkpoint: Any = {"v": 4, "id": one.id, "ts": "", "channel_values": values, "channel_versions": {}}
         try:
-            if rng.random() < 0.2:
+            if parent is not None and rng.random() < 0.2:  # a root begins anew where what was early is deleted
                 saver.put_writes(config(thread, one.id), one.writes, "early")
                 one.tasks.append("early")
             run_id: Any = {"run_id": f"r{rng.randrange(30)}"}

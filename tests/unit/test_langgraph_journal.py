@@ -278,3 +278,17 @@ def test_large_writes_that_waited_and_cannot_be_kept_leave_nothing(saver: Rekind
     assert waiting.future.result(0) is False
     assert list(tmp_path.glob("chat.db-packs/*")) == []
     assert pending(saver, 1) == []
+
+
+def test_what_was_collected_while_others_are_read_takes_nothing_from_them(saver: RekindleSaver) -> None:
+    """Its entries are emptied, not taken out, where another checkpoint names what is in them."""
+    put(saver, 1, None, run="gone", messages=[message(1)])
+    writes(saver, 1, [message(2), message(3)])
+    put(saver, 2, 1, messages=[message(n) for n in (1, 2, 3)])
+    writes(saver, 2, [message(4)])
+    listed = list(saver.list(config()))
+    saver.delete_for_runs(["gone"])
+    saver.store.collect()
+    assert [value for _, _, value in listed[0].pending_writes or ()] == [[message(4)]]
+    with pytest.raises(rekindle.NotFoundError):
+        list(listed[1].pending_writes or ())

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import NotFoundError
 from ..state.tree.against import bases_of
 from ..state.tree.nodes import Child, Index, Item, Node, Place, Run
 from ..state.tree.read import Reader
 from ..state.tree.slots import pack_body, unpack_body
 from ..storage.base import OPERATIONS, Key, Rewrite, is_journal
-from ..storage.record import Head, emptied, glimpse, open_head
+from ..storage.record import EMPTIED, Head, emptied, glimpse, open_head
 from .engine import Engine
 from .ranges import Ranges
 from .spans import span_of
@@ -117,10 +118,20 @@ def _mark(engine: Engine, key: Key, gone: dict[Key, Ranges], needed: Needed, *, 
             if seq not in mine and (after or reaches or parent in mine):
                 if mine and is_journal(key.agent):
                     needed.entries.add((key.agent, seq))
-                _note(key, engine.root(open_head(key, seq, data)), reader, gone, needed)
+                _note_record(engine, open_head(key, seq, data), reader, gone, needed)
         if len(found) < 4096:
             return newest
         before = found[-1].seq
+
+
+def _note_record(engine: Engine, head: Head, reader: Reader, gone: dict[Key, Ranges], needed: Needed) -> None:
+    """One kept record. What another collect has taken out since this one began is none any more."""
+    try:
+        if EMPTIED not in head.more:
+            with engine.reading(head):
+                _note(head.key, engine.root(head), reader, gone, needed)
+    except NotFoundError:
+        return
 
 
 def _note(key: Key, node: Node, reader: Reader, gone: dict[Key, Ranges], needed: Needed) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import UnavailableError
 from ..storage.base import Key, has_checkpoints, journal_of
-from ..storage.record import Head
+from ..storage.record import EMPTIED, Head
 from .engine import Engine
 from .ranges import Ranges
 from .saving.drafts import Draft, about_of, no_entry
@@ -49,13 +49,14 @@ async def note_by(way: Way, engine: Engine, key: Key, drafts: Sequence[Draft], *
 
 
 def entries(engine: Engine, key: Key, *, after: int = 0, view: View | None = None) -> Iterator[Entry]:
-    """An agent's entries beyond `after`, newest first, without those that were dropped: by now, or in a view."""
+    """An agent's entries beyond `after`, newest first, without those that were dropped: by now, or in a view. What was
+    collected since is not among them."""
     journal = Key(key.user, journal_of(key.agent))
     dropped = (view or engine.log.view(key.user, fresh=True)).agent(journal.agent).dropped
     for head in engine.heads(journal, batch=32):
         if head.seq <= after:
             return
-        if head.seq not in dropped:
+        if head.seq not in dropped and EMPTIED not in head.more:
             yield Entry(head, head.kind, *about_of(head))
 
 

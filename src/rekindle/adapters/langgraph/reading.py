@@ -53,13 +53,26 @@ class Reading:
         head = self._store._refs.own(place.agent, place.checkpoint)
         return head if head is not None and is_checkpoint(head) else None
 
+    def get(self, place: Place, thread: Any = None) -> CheckpointTuple | None:
+        """The checkpoint a config means, read. What is deleted under it is not there: then another is the newest."""
+        while (head := self.find(place)) is not None:
+            try:
+                found = self.tuple_of(place, head, thread)
+            except NotFoundError:
+                if head.seq not in self._engine.log.view(head.key.user, fresh=True).agent(head.key.agent).gone:
+                    raise
+                found = None
+            if found is not None:
+                return found
+        return None
+
     def tuple_of(self, place: Place, head: Head, thread: Any = None) -> CheckpointTuple | None:
         """None where it was dropped since it was found."""
         journal = Journal(self._engine, head.key, after=entries_from(head) - 1)
         if journal.lacks(head):
             return None
         values = self._values(head, journal, bound=self._trusted)
-        return self._tuple(place, head, values, journal.pending(self._name(head)), thread)
+        return self._tuple(place, head, values, journal.pending(head), thread)
 
     def _values(self, head: Head, journal: Journal, *, bound: bool = False) -> dict[str, Any]:
         values: dict[str, Any] | None = self._engine.bound(head) if bound else None
@@ -67,7 +80,7 @@ class Reading:
             values = self.state(head)
             if bound:
                 self._engine.bind(head, values)
-        for value in journal.input(self._name(head)):
+        for value in journal.input(head):
             values[START] = value
         return values
 
@@ -114,9 +127,8 @@ class Reading:
                 yield self._lazy(place, head, journal)
 
     def _lazy(self, place: Place, head: Head, journal: Journal) -> CheckpointTuple:
-        name = self._name(head)
         values = LazyValues(lambda: self._values(head, journal))
-        return self._tuple(place, head, values, LazyWrites(lambda: journal.pending(name)))
+        return self._tuple(place, head, values, LazyWrites(lambda: journal.pending(head)))
 
     def _merged(self, config: Mapping[str, Any] | None, before: str | None) -> Iterator[tuple[Place, Head]]:
         """The checkpoints a config leaves, newest first by their ids; within a thread as they were put."""
@@ -185,7 +197,7 @@ class Reading:
                 if not left or head.seq != parent:
                     break
                 parent = head.parent
-                pending = journal.pending(self._name(head))
+                pending = journal.pending(head)
                 values = self._values(head, journal)
                 for channel in left:
                     writes[channel][:0] = delta_writes(pending, channel)

@@ -102,8 +102,7 @@ class RekindleSaver(BaseCheckpointSaver[Any]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint a config names, or the thread's newest; None where it is not there."""
         place = place_of(config)
-        head = self._reading.find(place)
-        found = None if head is None else self._reading.tuple_of(place, head, configurable(config)["thread_id"])
+        found = self._reading.get(place, configurable(config)["thread_id"])
         if found is not None:
             self._putting.knows(place, found.checkpoint["id"], found.checkpoint["channel_versions"])
         if place.checkpoint is not None:

@@ -12,11 +12,13 @@ from uuid import UUID
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite, writes_sort_key
 
+from ...errors import NotFoundError
 from ...state.values import codec
 from ...storage.base import Key
 from ...storage.record import Head
 from ...store.engine import Engine
 from ...store.journal import Entry, entries, values
+from ...store.ranges import Ranges
 from ...store.saving.drafts import Draft, no_entry, short
 
 WRITES, INPUT = "writes", "input"
@@ -58,7 +60,7 @@ def _is_small(value: Any) -> bool:
 
 class Journal:
     """A thread's entries by the checkpoint they belong to, read once. Of a checkpoint that was there when this was made
-    all entries are, whatever is deleted meanwhile."""
+    all entries are, whatever is deleted meanwhile; NotFoundError where a collect took it out."""
 
     def __init__(self, engine: Engine, key: Key, after: int = 0) -> None:
         self._engine = engine
@@ -66,27 +68,31 @@ class Journal:
         self._after = after
         self._view = engine.log.view(key.user)
         self._found: dict[str, list[Entry]] | None = None
+        self._gone = Ranges()
 
     def lacks(self, head: Head) -> bool:
         """Whether the checkpoint had been dropped when this was made."""
         return head.seq in self._view.agent(self._key.agent).dropped
 
-    def of(self, checkpoint: str) -> list[Entry]:
-        """Its entries in the order they came."""
+    def of(self, head: Head) -> list[Entry]:
+        """A checkpoint's entries in the order they came."""
         if self._found is None:
             self._found = {}
             for entry in entries(self._engine, self._key, after=self._after, view=self._view):
                 self._found.setdefault(entry.of, []).insert(0, entry)
-        return self._found.get(checkpoint, [])
+            self._gone = self._engine.log.view(self._key.user, fresh=True).agent(self._key.agent).gone
+        if head.seq in self._gone:
+            raise NotFoundError("no-record", f"checkpoint {head.seq} of agent {self._key.agent!r} was pruned")
+        return self._found.get(self._engine.own_name(head) or "", [])
 
-    def input(self, checkpoint: str) -> list[Any]:
-        """The input it was made for, as the only one of a list; else an empty list."""
-        return next((values(self._engine, e) for e in self.of(checkpoint) if e.kind == INPUT), [])
+    def input(self, head: Head) -> list[Any]:
+        """The input a checkpoint was made for, as the only one of a list; else an empty list."""
+        return next((values(self._engine, e) for e in self.of(head) if e.kind == INPUT), [])
 
-    def pending(self, checkpoint: str) -> list[PendingWrite]:
-        """The writes pending on it, in the order they are applied in."""
+    def pending(self, head: Head) -> list[PendingWrite]:
+        """The writes pending on a checkpoint, in the order they are applied in."""
         found: dict[tuple[str, int], tuple[str, str, Entry, Any]] = {}
-        for entry in self.of(checkpoint):
+        for entry in self.of(head):
             if entry.kind == WRITES:
                 _fold(found, entry)
         held = {entry.seq: values(self._engine, entry) for _, _, entry, at in found.values() if type(at) is int}
