@@ -568,3 +568,19 @@ def test_channels_whose_versions_moved_are_looked_at_whatever_is_said_to_be_new(
     found = saver.get_tuple(child)
     assert found is not None
     assert found.checkpoint["channel_values"]["log"] == ["y" * 2000]
+
+
+def test_writes_that_came_before_their_checkpoint_outlive_a_delete_that_did_not_know_it(
+    saver: RekindleSaver, store: rekindle.Store
+) -> None:
+    chain("a").compile(checkpointer=saver).invoke({"log": ["hello"]}, thread())
+    saver.put_writes(thread(checkpoint_id="later", checkpoint_ns=""), [("log", ["early" * 50])], "task")
+    saver.delete_thread("t")
+    saver.put(thread(checkpoint_ns=""), {**empty_checkpoint(), "id": "later"}, {}, {})
+    found = saver.get_tuple(thread())
+    assert found is not None
+    assert found.pending_writes == [("task", "log", ["early" * 50])]
+    saver.put_writes(thread(checkpoint_id="never", checkpoint_ns=""), [("log", ["secret" * 50])], "task")
+    saver.delete_thread("t")
+    store.collect()
+    assert store.verify().entries == 0, "of a thread that is gone nothing is left"

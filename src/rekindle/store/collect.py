@@ -18,7 +18,7 @@ from ..state.tree.against import bases_of
 from ..state.tree.nodes import Child, Index, Item, Node, Place, Run
 from ..state.tree.read import Reader
 from ..state.tree.slots import pack_body, unpack_body
-from ..storage.base import OPERATIONS, Key, Rewrite, is_journal
+from ..storage.base import OPERATIONS, Key, Rewrite, agent_of, is_journal
 from ..storage.record import EMPTIED, Head, emptied, glimpse, open_head
 from .engine import Engine
 from .ranges import Ranges
@@ -75,10 +75,13 @@ def _agents(engine: Engine, user: str) -> list[Key]:
 
 
 def _loss(engine: Engine, user: str, view: View) -> list[Edit] | None:
-    """Everything that is dropped and not yet gone, with the parents histories have to go on from."""
-    edits: list[Edit] = []
-    for agent, held in view.agents.items():
-        going = held.dropped - held.gone
+    """Everything that is dropped and not yet gone, with the parents histories have to go on from; and what is left in
+    journals of agents that have no checkpoint any more."""
+    left = {key.agent: found for key in _agents(engine, user) if (found := _left_over(engine, key, view))}
+    edits: list[Edit] = [("drop", agent, [list(p) for p in ranges.pairs]) for agent, ranges in left.items()]
+    for agent in dict.fromkeys((*view.agents, *left)):
+        held = view.agent(agent)
+        going = (held.dropped - held.gone) | left.get(agent, Ranges())
         if not going:
             continue
         stems = []
@@ -89,6 +92,17 @@ def _loss(engine: Engine, user: str, view: View) -> list[Edit] | None:
                     stems.append([seq, parent])
         edits.append(("gone", agent, [list(p) for p in going.pairs], stems))
     return edits or None
+
+
+def _left_over(engine: Engine, journal: Key, view: View) -> Ranges:
+    """The entries of a journal whose agent had checkpoints and has none."""
+    if not is_journal(journal.agent):
+        return Ranges()
+    agent = agent_of(journal.agent)
+    newest, last = engine.newest(Key(journal.user, agent)), engine.newest(journal)
+    if newest is None or last is None or Ranges([(1, newest.seq)]) - view.agent(agent).dropped:
+        return Ranges()
+    return Ranges([(1, last.seq)]) - view.agent(journal.agent).dropped
 
 
 def _present(engine: Engine, key: Key, gone: Ranges) -> list[int]:

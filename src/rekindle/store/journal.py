@@ -69,29 +69,23 @@ def values(engine: Engine, entry: Entry) -> list[Any]:
 
 
 def with_entries(engine: Engine, user: str, view: View, edits: Iterable[Edit]) -> list[Edit]:
-    """Edits that drop checkpoints, and with these what their journals hold of them; where nothing of an agent is left,
-    its whole journal."""
+    """Edits that drop checkpoints, and with these what their journals hold of them. An entry whose checkpoint is not
+    there stays: that may be about to come, from a save that nothing stops any more."""
     found = list(edits)
     for edit in list(found):
         if edit[0] != "drop" or not has_checkpoints(edit[1]):
             continue
         journal = Key(user, journal_of(edit[1]))
-        newest = engine.newest(journal)
-        if newest is None:
+        if engine.newest(journal) is None:
             continue
-        going = _going(engine, Key(user, edit[1]), view, Ranges(edit[2]), newest.seq)
-        going -= view.agent(journal.agent).dropped
-        if going:
+        going = _going(engine, Key(user, edit[1]), Ranges(edit[2]))
+        if going := going - view.agent(journal.agent).dropped:
             found.append(("drop", journal.agent, [list(pair) for pair in going.pairs]))
     return found
 
 
-def _going(engine: Engine, key: Key, view: View, dropped: Ranges, last: int) -> Ranges:
+def _going(engine: Engine, key: Key, dropped: Ranges) -> Ranges:
     """The entries that go when these checkpoints do."""
-    newest = engine.newest(key)
-    gone = view.agent(key.agent).dropped | dropped
-    if newest is None or not Ranges([(1, newest.seq)]) - gone:
-        return Ranges([(1, last)])
     names = _names(engine, key, dropped)
     return Ranges.of(entry.seq for entry in entries(engine, key) if entry.of in names)
 
