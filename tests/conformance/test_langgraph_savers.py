@@ -27,6 +27,7 @@ def test_their_suite_passes_whole(url: str, tmp_path: Path) -> None:
             yield one
 
     report = asyncio.run(validate(saver))
+    report.print_report()
     assert [failure for result in report.results.values() for failure in result.failures] == []
     assert set(report.results) == {capability.value for capability in Capability}
     assert all(result.detected and result.passed for result in report.results.values())

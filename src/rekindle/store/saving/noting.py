@@ -84,12 +84,17 @@ class Noting:
         held = view.agent(key.agent)
         if fresh or not tip.known or tip.operation != view.seq:
             tip.learn(engine.newest(key), held, view.seq)
-        if held.deleted:
-            raise ConflictError(
-                "agent-deleted", f"agent {key.agent!r} was deleted", hint="save under another agent id, or undo"
-            )
+        refuse_deleted(key, held)
         refuse_dropped(engine, key, held, self._drafts)
         return view
+
+
+def refuse_deleted(key: Key, held: AgentView) -> None:
+    """ConflictError where the agent was deleted."""
+    if held.deleted:
+        raise ConflictError(
+            "agent-deleted", f"agent {key.agent!r} was deleted", hint="save under another agent id, or undo"
+        )
 
 
 def refuse_dropped(engine: Engine, key: Key, held: AgentView, drafts: Sequence[Draft]) -> None:

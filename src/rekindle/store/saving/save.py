@@ -17,7 +17,7 @@ from ..engine import Engine
 from ..view import AgentView, View
 from .drafts import Draft, Drafts
 from .filling import Filling
-from .noting import refuse_dropped
+from .noting import refuse_deleted, refuse_dropped
 from .parked import Parked, take
 from .tips import JOURNAL_FROM, Mark, Tip, unknown_heads
 
@@ -251,10 +251,7 @@ class Saving:
         held = view.agent(key.agent)
         if fresh or not tip.known or tip.operation != view.seq:
             tip.learn(engine.newest(key), held, view.seq)
-        if held.deleted:
-            raise ConflictError(
-                "agent-deleted", f"agent {key.agent!r} was deleted", hint="save under another agent id, or undo"
-            )
+        refuse_deleted(key, held)
         self._base, self._branch, self._from = self._place(held)
         self._mark = self._mark_of(self._base) if self._base else None
         return view
