@@ -80,7 +80,7 @@ def cmd_export(session: Session, ref: str, file: str, branch_only: bool, force: 
 def cmd_import(session: Session, source: str, origin: str, agent: str | None, imports: tuple[str, ...]) -> None:
     """Bring in what `rekindle export` wrote, verified first. What is there already is not written twice.
 
-    Undoable. `-` reads stdin.
+    What comes from an export can be undone; `-` reads it from stdin.
 
     From langgraph every thread comes over with its whole history, and each checkpoint is compared with what
     langgraph reads. The database is not changed. Run it again to go on, or for what is new.
